@@ -10,7 +10,7 @@ use heliostat::config;
 use heliostat::control::{Action, Controller, Event};
 use heliostat::fabric::Fabric;
 use heliostat::ids::{CoflowId, HostId};
-use heliostat::sim::{Settings, SimFabric};
+use heliostat::sim::{SimFabric, SimSettings};
 use heliostat::topology::Topology;
 use heliostat::units::{Bytes, Span, Time};
 use rand::{Rng, SeedableRng};
@@ -39,7 +39,7 @@ impl Loop {
                 .expect("valid"),
         );
         let plan = config::read_policy(&read("policies/hit.yaml".into()), "hit").expect("valid");
-        let settings = Settings { circuits: false, ..Settings::default() };
+        let settings = SimSettings { circuits: false, ..SimSettings::default() };
         let fabric = SimFabric::new(topology.clone(), settings);
         let controller =
             Controller::new(topology.clone(), plan.policy, Time(1_000_000), Span::ZERO);

@@ -13,10 +13,12 @@ use heliostat::experiment::setting::network;
 use heliostat::ids::{CoflowId, PlaneId, RackId};
 use heliostat::paths::{Switches, Units};
 use heliostat::placement::Kind;
-use heliostat::placement::advisor::{self, NetworkState, Open, Request, Shuffle};
+use heliostat::placement::advisor::{
+    self, NetworkState, PendingCoflow, PlacementRequest, ShuffleSpec,
+};
 use heliostat::placement::cluster::Cluster;
-use heliostat::placement::corral::{self, Options, Scenario};
-use heliostat::placement::coscheduler::decide::{Question, decide};
+use heliostat::placement::corral::{self, CorralPlanOptions, Scenario};
+use heliostat::placement::coscheduler::decide::{ScheduleQuestion, decide};
 use heliostat::placement::coscheduler::network::Idle;
 use heliostat::placement::coscheduler::reduces::widths;
 use heliostat::placement::coscheduler::schedule::schedule;
@@ -24,11 +26,11 @@ use heliostat::placement::decision::Keep;
 use heliostat::placement::hit;
 use heliostat::placement::jobpacker;
 use heliostat::placement::latency::hybrid::ShuffleModel;
-use heliostat::placement::policy::{Order, View};
+use heliostat::placement::policy::{JobOrder, View};
 use heliostat::placement::pushbox::PushBoxOptions;
 use heliostat::placement::registry::Spec;
-use heliostat::scheduler::state::{Grain, Settings};
-use heliostat::scheduler::{Action, Event, Scheduler};
+use heliostat::scheduler::state::{Grain, SchedulerSettings};
+use heliostat::scheduler::{SchedulerAction, SchedulerEvent, TaskScheduler};
 use heliostat::topology::graph::Graph;
 use heliostat::topology::{Core, Plane, StopMode, Topology};
 use heliostat::units::{BitRate, Bytes, Span, Time};
@@ -77,8 +79,13 @@ fn corral_case(which: Mix, jobs: usize, racks: usize, scenario: Scenario, minute
         ..Cluster::corral()
     };
     let list = mix(which, jobs, minutes);
-    let (took, plan) =
-        time(5, || corral::plan(&list, &cluster, Options { scenario, ..Options::default() }));
+    let (took, plan) = time(5, || {
+        corral::plan(
+            &list,
+            &cluster,
+            CorralPlanOptions { scenario, ..CorralPlanOptions::default() },
+        )
+    });
     // How busy the racks are while jobs arrive.
     let work: f64 = plan
         .jobs
@@ -125,9 +132,9 @@ fn jobpacker() {
     for (jobs, racks) in [(250, 20), (500, 20), (1000, 20), (2000, 20), (1000, 10), (1000, 40)] {
         let cluster = Cluster { racks, ..Cluster::jobpacker() };
         let list = mix(Mix::Jobpacker, jobs, 0);
-        let options = jobpacker::Options {
+        let options = jobpacker::JobPackerPlanOptions {
             shuffle_model: ShuffleModel::Figure,
-            ..jobpacker::Options::default()
+            ..jobpacker::JobPackerPlanOptions::default()
         };
         let (took, plan) = time(3, || jobpacker::plan(&list, &cluster, options));
         let heavy = plan.jobs.iter().filter(|p| p.pair.is_some()).count();
@@ -157,7 +164,13 @@ fn co_scheduler() {
         let decision = || {
             let widths = widths(&maps, reduces, &cluster);
             decide(
-                &Question { cluster: &cluster, maps: &maps, reduces, widths: &widths, free: &free },
+                &ScheduleQuestion {
+                    cluster: &cluster,
+                    maps: &maps,
+                    reduces,
+                    widths: &widths,
+                    free: &free,
+                },
                 &Idle(&cluster),
             )
         };
@@ -236,7 +249,7 @@ fn co_decided(coflows: u32, now: u32) {
             to: RackId::from(racks[8 + k % 8]),
             bytes: Bytes(rng.random_range(cluster.elephant.0..2 * cluster.elephant.0)),
         };
-        Arc::new(Open {
+        Arc::new(PendingCoflow {
             id: CoflowId(k),
             start: Time::ZERO,
             heavy: (0..64).map(pair).collect(),
@@ -252,7 +265,7 @@ fn co_decided(coflows: u32, now: u32) {
     for (gb, racks, reduces) in [(10, 2, 10), (82, 8, 80), (1350, 20, 1000)] {
         let maps: Vec<(RackId, Bytes)> =
             (0..racks).map(|r| (RackId(r), Bytes(gb * 1_000_000_000 / u64::from(racks)))).collect();
-        let shuffle = Shuffle::Open {
+        let shuffle = ShuffleSpec::Open {
             maps,
             by_task: vec![],
             reduces,
@@ -260,7 +273,7 @@ fn co_decided(coflows: u32, now: u32) {
             at_most: None,
             waves: true,
         };
-        let request = Request { shuffle, ready: Span::ZERO, deadline: None };
+        let request = PlacementRequest { shuffle, ready: Span::ZERO, deadline: None };
         let (took, p) =
             time(51, || advisor::decide(&t, &standing, &request).expect("there are slots"));
         let (slowly, twin) =
@@ -302,7 +315,7 @@ fn hit() {
         let reduce = StageSpec { tasks: 10, ..map.clone() };
         let job = JobSpec::map_reduce("one", Time::ZERO, map, reduce, Bytes(10_000_000_000));
         let (took, plan) = time(11, || {
-            hit::plan::plan(&job, &topology, &net, vec![1; n], hit::plan::Options::default())
+            hit::plan::plan(&job, &topology, &net, vec![1; n], hit::plan::HitPlanOptions::default())
                 .expect("a plan")
         });
         let saved = 100.0 - plan.after as f64 * 100.0 / plan.before as f64;
@@ -346,15 +359,19 @@ fn joint(longer: u64) {
     let mut both = [Keep::None, Keep::All].map(|keep| {
         let mut policy = Spec::new(Kind::Joint).build(Bytes(54_000_000));
         policy.plan(&topology, &jobs).expect("it plans");
-        let settings = Settings { grain: Grain::Rack, order: Order::Fifo, ..Settings::default() };
-        let mut s = Scheduler::new(topology.clone(), settings, policy);
+        let settings = SchedulerSettings {
+            grain: Grain::Rack,
+            order: JobOrder::Fifo,
+            ..SchedulerSettings::default()
+        };
+        let mut s = TaskScheduler::new(topology.clone(), settings, policy);
         s.keep_decisions(keep);
         s
     });
-    let mut queue: BTreeMap<(Time, usize), Event> = jobs
+    let mut queue: BTreeMap<(Time, usize), SchedulerEvent> = jobs
         .into_iter()
         .enumerate()
-        .map(|(k, j)| ((Time::ZERO, k), Event::Submitted(Box::new(j))))
+        .map(|(k, j)| ((Time::ZERO, k), SchedulerEvent::Submitted(Box::new(j))))
         .collect();
     let (mut seq, mut times) = (queue.len(), Vec::<(usize, [Duration; 2])>::new());
     while let Some((&(now, _), _)) = queue.first_key_value() {
@@ -374,20 +391,20 @@ fn joint(longer: u64) {
         }
         let [actions, same] = wanted;
         assert_eq!(actions, same);
-        if actions.iter().any(|a| matches!(a, Action::StartTask { .. })) {
+        if actions.iter().any(|a| matches!(a, SchedulerAction::StartTask { .. })) {
             times.push((coflows, took));
         }
         for a in actions {
             let then = match a {
-                Action::PlaceData { job, .. } => (now, Event::DataPlaced(job)),
-                Action::Compute { task, attempt, span } => {
-                    (now + span, Event::TaskFinished(task, attempt))
+                SchedulerAction::PlaceData { job, .. } => (now, SchedulerEvent::DataPlaced(job)),
+                SchedulerAction::Compute { task, attempt, span } => {
+                    (now + span, SchedulerEvent::TaskFinished(task, attempt))
                 }
-                Action::StartCoflow { coflow, .. } => {
+                SchedulerAction::StartCoflow { coflow, .. } => {
                     let most = coflow.flows.iter().map(|f| f.bytes).max().unwrap_or(Bytes::ZERO);
                     (
                         now + BitRate::mbit(100_000).time_for(most) * longer,
-                        Event::CoflowFinished(coflow.id),
+                        SchedulerEvent::CoflowFinished(coflow.id),
                     )
                 }
                 _ => continue,
@@ -397,7 +414,7 @@ fn joint(longer: u64) {
         }
         // Shuffles that are held begin at their time.
         if let Some(t) = both[0].poll_timeout() {
-            queue.insert((t.max(now + Span(1)), seq), Event::Tick);
+            queue.insert((t.max(now + Span(1)), seq), SchedulerEvent::Tick);
             seq += 1;
         }
     }

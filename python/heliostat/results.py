@@ -357,7 +357,7 @@ class JobsSummary(TypedDict):
     between_racks_bytes: int  # Bytes between racks, among these.
     counters: Counters  # The scheduler's counters.
     finished: int  # Jobs that finished.
-    first_fallback: NotRequired[str | None]  # Why the fallback decided the first of.
+    first_fallback: NotRequired[str | None]  # Why the fallback decided the first time.
     guidelines_dropped: list[list[Any]]  # Jobs whose guideline was dropped, and why. Older results call it `fallbacks`.
     jobs_sending: int  # Jobs with a shuffle over the network.
     makespan_ns: int  # Time from the first arrival to the last finish.

@@ -13,9 +13,9 @@ pub mod by_name {
 
     use serde::{Serialize, Serializer};
 
-    struct Name<'a, T>(&'a T);
+    struct DisplayedId<'a, T>(&'a T);
 
-    impl<T: Display> Serialize for Name<'_, T> {
+    impl<T: Display> Serialize for DisplayedId<'_, T> {
         fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
             s.collect_str(self.0)
         }
@@ -23,17 +23,17 @@ pub mod by_name {
 
     /// One id.
     pub fn one<T: Display, S: Serializer>(id: &T, s: S) -> Result<S::Ok, S::Error> {
-        Name(id).serialize(s)
+        DisplayedId(id).serialize(s)
     }
 
     /// Several ids.
     pub fn list<T: Display, S: Serializer>(ids: &[T], s: S) -> Result<S::Ok, S::Error> {
-        s.collect_seq(ids.iter().map(Name))
+        s.collect_seq(ids.iter().map(DisplayedId))
     }
 
     /// Several lists of ids.
     pub fn lists<T: Display, S: Serializer>(all: &[Vec<T>], s: S) -> Result<S::Ok, S::Error> {
-        s.collect_seq(all.iter().map(|ids| ids.iter().map(Name).collect::<Vec<_>>()))
+        s.collect_seq(all.iter().map(|ids| ids.iter().map(DisplayedId).collect::<Vec<_>>()))
     }
 
     /// Ids, each with a value.
@@ -41,7 +41,7 @@ pub mod by_name {
         all: &[(T, V)],
         s: S,
     ) -> Result<S::Ok, S::Error> {
-        s.collect_seq(all.iter().map(|(id, value)| (Name(id), value)))
+        s.collect_seq(all.iter().map(|(id, value)| (DisplayedId(id), value)))
     }
 }
 

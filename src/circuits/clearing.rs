@@ -51,7 +51,7 @@ pub enum Failed {
 }
 
 /// How a matrix is cleared.
-pub struct Setting<'a> {
+pub struct ClearingOptions<'a> {
     /// The planes, all alike: rate, delta, stop mode, duplex.
     pub planes: &'a [Plane],
     /// A rack's rate on the electrical network, each way; zero if circuits must carry everything.
@@ -90,7 +90,7 @@ pub struct Clearing {
 pub fn clear(
     scheduler: &mut dyn Scheduler,
     demand: &DemandMatrix,
-    setting: &Setting,
+    setting: &ClearingOptions,
 ) -> Result<Clearing, Failed> {
     ends(scheduler, demand, setting)?;
     let racks = demand.racks();
@@ -148,7 +148,11 @@ pub fn clear(
 
 /// Whether a matrix can be through within [`MOST_DECISIONS`], by a scheduler that sets circuits.
 /// Another one is given up when it carries nothing.
-fn ends(scheduler: &dyn Scheduler, demand: &DemandMatrix, setting: &Setting) -> Result<(), Failed> {
+fn ends(
+    scheduler: &dyn Scheduler,
+    demand: &DemandMatrix,
+    setting: &ClearingOptions,
+) -> Result<(), Failed> {
     let Some(plane) = setting.planes.first().filter(|_| scheduler.set_by() == SetBy::Scheduler)
     else {
         return Ok(());
@@ -278,7 +282,7 @@ mod tests {
     fn one_matrix_by_hand() {
         let d = DemandMatrix::from_rows(&[&[0, 70, 20], &[0, 0, 30], &[0, 0, 0]]);
         let p = planes(1, 10);
-        let setting = Setting { planes: &p, eps: BitRate::ZERO, interval: Span(50) };
+        let setting = ClearingOptions { planes: &p, eps: BitRate::ZERO, interval: Span(50) };
         // 0 -> 1 and 1 -> 2 for 40 ns; 0 -> 1 goes on and ends at 80; 0 -> 2 from 100 to 130.
         let c = clear(&mut Bipartite::default(), &d, &setting).unwrap();
         assert_eq!((c.completion, c.decisions, c.left), (Some(Span(130)), 3, Bytes(0)));
@@ -297,21 +301,21 @@ mod tests {
         let never = clear(
             &mut EpsOnly,
             &d,
-            &Setting { planes: &p, eps: BitRate::ZERO, interval: Span(50) },
+            &ClearingOptions { planes: &p, eps: BitRate::ZERO, interval: Span(50) },
         )
         .unwrap();
         assert_eq!((never.completion, never.left, never.circuits.len()), (None, Bytes(70), 0));
         let eps = clear(
             &mut EpsOnly,
             &d,
-            &Setting { planes: &p, eps: BitRate(800_000_000), interval: Span(50) },
+            &ClearingOptions { planes: &p, eps: BitRate(800_000_000), interval: Span(50) },
         )
         .unwrap();
         assert_eq!((eps.completion, eps.over_eps), (Some(Span(700)), Bytes(70)));
         let dark = clear(
             &mut Bipartite::default(),
             &d,
-            &Setting { planes: &p, eps: BitRate::ZERO, interval: Span(10) },
+            &ClearingOptions { planes: &p, eps: BitRate::ZERO, interval: Span(10) },
         )
         .unwrap();
         assert_eq!(
@@ -322,7 +326,7 @@ mod tests {
         let short = clear(
             &mut Bipartite::default(),
             &d,
-            &Setting { planes: &p, eps: BitRate::ZERO, interval: Span(1) },
+            &ClearingOptions { planes: &p, eps: BitRate::ZERO, interval: Span(1) },
         )
         .unwrap();
         assert_eq!(
@@ -337,9 +341,13 @@ mod tests {
         let d = DemandMatrix::from_rows(&[&[0, 1 << 40], &[0, 0]]);
         let slow = [Plane { rate: BitRate(1000), ..planes(1, 10)[0].clone() }];
         let refused = |planes: &[Plane], interval| {
-            clear(&mut Bipartite::default(), &d, &Setting { planes, eps: BitRate::ZERO, interval })
-                .unwrap_err()
-                .to_string()
+            clear(
+                &mut Bipartite::default(),
+                &d,
+                &ClearingOptions { planes, eps: BitRate::ZERO, interval },
+            )
+            .unwrap_err()
+            .to_string()
         };
         let told = "1.1TB take at least 8796093022.208s, which is 87960930222 decisions, one every 100ms; allowed: 10000000 decisions";
         assert_eq!(refused(&slow, Span::millis(100)), told);
@@ -360,7 +368,7 @@ mod tests {
             let all: [(Box<dyn Scheduler>, Span); 3] =
                 [(Box::new(Bipartite::default()), Span(60)), (Box::new(RoundRobin), Span(60)), (Box::new(Solstice), Span::MAX)];
             for (mut s, interval) in all {
-                let c = clear(&mut *s, &d, &Setting { planes: &p, eps, interval }).unwrap();
+                let c = clear(&mut *s, &d, &ClearingOptions { planes: &p, eps, interval }).unwrap();
                 let by_circuit: u64 = c.circuits.iter().map(|x| x.1.0).sum();
                 prop_assert_eq!(by_circuit + c.over_eps.0 + c.left.0, d.total());
                 prop_assert_eq!(c.left.0, 0);

@@ -31,7 +31,7 @@ fn any_demand() -> impl Strategy<Value = DemandMatrix> {
 
 /// A network with a plane of each kind, some ports of which are not usable, and what is up on it.
 #[derive(Debug)]
-pub(super) struct World {
+pub(super) struct PlanesWorld {
     demand: DemandMatrix,
     planes: Vec<Plane>,
     usable: Vec<Usable>,
@@ -40,7 +40,7 @@ pub(super) struct World {
     cycle: u64,
 }
 
-impl World {
+impl PlanesWorld {
     const AT: Time = Time(5000);
 
     pub(super) fn ask(&self) -> Ask<'_> {
@@ -79,7 +79,7 @@ fn pairs(racks: usize, any: bool) -> Matching {
 }
 
 prop_compose! {
-    pub(super) fn any_world()(demand in any_demand(), mask: u64, shift in 0u64..8, cycle in 0u64..9, known: bool) -> World {
+    pub(super) fn any_world()(demand in any_demand(), mask: u64, shift in 0u64..8, cycle in 0u64..9, known: bool) -> PlanesWorld {
         let r = demand.racks();
         let stop = |p: usize| if p % 2 == 1 { StopMode::AllStop } else { StopMode::NotAllStop };
         let plane = |p: usize| Plane { id: PlaneId::from(p), rate: RATE, delta: Span(10), stop: stop(p), duplex: p >= 2 };
@@ -90,7 +90,7 @@ prop_compose! {
         let rest = demand.entries().map(|(i, j, b)| (i, j, b / 2)).filter(|x| x.2 > 0).collect();
         let coflow = OpenCoflow { id: CoflowId(0), arrival: Time(7), weight: 2, sent: 9, rest };
         let coflows = if known { vec![coflow] } else { vec![] };
-        World { demand, planes: (0..4).map(plane).collect(), usable, current, coflows, cycle }
+        PlanesWorld { demand, planes: (0..4).map(plane).collect(), usable, current, coflows, cycle }
     }
 }
 
@@ -123,13 +123,13 @@ proptest! {
                         prop_assert!(w.planes[p].ports_turn_alone(), "{name}: plane {p} is duplex or all-stop");
                         for c in list {
                             prop_assert!(c.plane.index() == p && w.allows(p, c.input, c.output), "{name}: {c:?}");
-                            prop_assert!(c.setup_at >= World::AT && c.setup_at < World::AT + w.ask().interval, "{name}: {c:?}");
+                            prop_assert!(c.setup_at >= PlanesWorld::AT && c.setup_at < PlanesWorld::AT + w.ask().interval, "{name}: {c:?}");
                         }
                     }
                 }
             }
             for before in [w.before(), Timetable::default()] {
-                let table = lay_out(&before, &decision, &w.planes, w.demand.racks(), World::AT);
+                let table = lay_out(&before, &decision, &w.planes, w.demand.racks(), PlanesWorld::AT);
                 prop_assert_eq!(table.check(&w.planes, w.demand.racks()), Ok(()), "{}", name);
                 prop_assert_eq!(table.check_all_stop(&w.planes), Ok(()), "{}", name);
             }

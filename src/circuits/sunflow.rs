@@ -16,12 +16,12 @@ pub mod round;
 mod scheduler;
 pub mod window;
 
-pub use crate::coflows::orders::{Key, Order};
+pub use crate::coflows::orders::{Order, OrderKey};
 pub use scheduler::Sunflow;
 
 /// What [`sunflow`] planned.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Plan {
+pub struct SunflowPlan {
     /// All circuits, coflow after coflow, each by time: what [`crate::PlaneDecision::Reservations`]
     /// takes.
     pub reservations: Vec<Reservation>,
@@ -67,12 +67,17 @@ pub struct Plan {
 /// # Source
 /// Huang, Sun and Ng, *Sunflow: efficient optical circuit scheduling for coflows*, CoNEXT 2016,
 /// algorithm 1 and section 4.
-pub fn sunflow(coflows: &[&DemandMatrix], plane: &Plane, current: &Matching, at: Time) -> Plan {
-    let mut plan = Plan::default();
+pub fn sunflow(
+    coflows: &[&DemandMatrix],
+    plane: &Plane,
+    current: &Matching,
+    at: Time,
+) -> SunflowPlan {
+    let mut plan = SunflowPlan::default();
     let mut table = PortTable::new(current, at);
     for demand in coflows {
         let mut one =
-            Coflow { rest: light(demand, plane), finish: at, plane, racks: demand.racks() };
+            PlannedCoflow { rest: light(demand, plane), finish: at, plane, racks: demand.racks() };
         let all: BTreeSet<usize> = (0..demand.racks()).collect();
         one.start_at(at, &all, &BTreeSet::new(), &mut table, &mut plan.reservations);
         // Every end of a reservation frees two ports; nothing else lets a circuit start.
@@ -102,7 +107,7 @@ fn light(demand: &DemandMatrix, plane: &Plane) -> DemandMatrix {
     demand.map(|b| plane.rate.time_for(Bytes(b)).0)
 }
 
-struct Coflow<'a> {
+struct PlannedCoflow<'a> {
     /// Light still needed.
     rest: DemandMatrix,
     finish: Time,
@@ -110,7 +115,7 @@ struct Coflow<'a> {
     racks: usize,
 }
 
-impl Coflow<'_> {
+impl PlannedCoflow<'_> {
     /// Starts what can start at `t` and has one of the given ports.
     fn start_at(
         &mut self,
@@ -161,12 +166,12 @@ impl Coflow<'_> {
 }
 
 /// The spans in which a port is taken, by their start: (end, port at the other end).
-type Spans = BTreeMap<Time, (Time, usize)>;
+type TakenSpans = BTreeMap<Time, (Time, usize)>;
 
 /// The paper's port reservation table.
 struct PortTable {
     /// By side (inputs, outputs), then port.
-    taken: [BTreeMap<usize, Spans>; 2],
+    taken: [BTreeMap<usize, TakenSpans>; 2],
     /// Ends of spans, with input and output.
     ends: BTreeSet<(Time, usize, usize)>,
     current: Matching,
@@ -290,7 +295,7 @@ mod tests {
     fn extremes() {
         let none = DemandMatrix::zero(3);
         assert_eq!(sunflow(&[&none], &plane(1), &Matching::empty(3), Time(5)).finish, [Time(5)]);
-        assert_eq!(sunflow(&[], &plane(1), &Matching::empty(3), Time(5)), Plan::default());
+        assert_eq!(sunflow(&[], &plane(1), &Matching::empty(3), Time(5)), SunflowPlan::default());
         let huge = none.map_pairs(|_, _, _| u64::MAX);
         let dead = Plane { rate: BitRate::ZERO, ..plane(1) };
         for p in [plane(1), plane(u64::MAX), dead] {

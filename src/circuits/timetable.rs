@@ -185,11 +185,11 @@ impl FromIterator<Reservation> for Timetable {
 }
 
 /// What goes from port to port ([`Timetable::ports`]).
-pub struct Ports<'a> {
+pub struct TimetablePorts<'a> {
     rest: &'a [Reservation],
 }
 
-impl<'a> Ports<'a> {
+impl<'a> TimetablePorts<'a> {
     /// The reservations of an input port, by time. It must not come before the last one that was
     /// asked for.
     pub fn port(&mut self, plane: PlaneId, input: RackId) -> &'a [Reservation] {
@@ -226,8 +226,8 @@ impl Timetable {
     }
 
     /// The same for ports in ascending order: O(reservations) for all of them.
-    pub fn ports(&self) -> Ports<'_> {
-        Ports { rest: &self.list }
+    pub fn ports(&self) -> TimetablePorts<'_> {
+        TimetablePorts { rest: &self.list }
     }
 
     /// What a plane joins at `t`: circuits with light, and those being set up.

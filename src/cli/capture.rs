@@ -16,8 +16,8 @@ use pcap_file::{DataLink, PcapError};
 use super::interrupt::stopped_by_ctrl_c;
 use super::log::say;
 use super::{CliError, running};
-use crate::kernel::capture::{Frame, LONGEST, Tap};
-use crate::kernel::sys::Process;
+use crate::kernel::capture::{CapturedFrame, FrameTap, LONGEST};
+use crate::kernel::sys::ProcessHandle;
 use crate::runtime::open;
 use crate::units::Span;
 
@@ -58,11 +58,11 @@ const LEAST: Duration = Duration::from_millis(1);
 pub fn run(args: &Args) -> Result<(), CliError> {
     let note = running::choose(args.name.as_deref())?;
     let (node, interface) = place(&args.place);
-    let daemon = Process::open(note.pid)
+    let daemon = ProcessHandle::open(note.pid)
         .map_err(|e| CliError::Unreachable(format!("network {}: {e}", note.fabric)))?;
     running::enter(&note, &node)?;
     let failed = |e: io::Error| CliError::Failed(format!("listen at {}: {e}", args.place));
-    let mut tap = Tap::open(interface.as_deref()).map_err(|e| match e.kind() {
+    let mut tap = FrameTap::open(interface.as_deref()).map_err(|e| match e.kind() {
         io::ErrorKind::NotFound => CliError::Invalid(format!("{}: {e}", args.place)),
         _ => failed(e),
     })?;
@@ -130,7 +130,7 @@ struct PacketFile {
 }
 
 impl PacketFile {
-    fn create(file: &Path, node: &str, tap: &Tap) -> Result<Self, PcapError> {
+    fn create(file: &Path, node: &str, tap: &FrameTap) -> Result<Self, PcapError> {
         let to: Box<dyn Write> = if file == Path::new("-") {
             Box::new(io::stdout())
         } else {
@@ -153,7 +153,7 @@ impl PacketFile {
         Ok(it)
     }
 
-    fn put(&mut self, frame: &Frame) -> Result<(), PcapError> {
+    fn put(&mut self, frame: &CapturedFrame) -> Result<(), PcapError> {
         const RECEIVED: u32 = 1;
         const SENT: u32 = 2;
         let block = EnhancedPacketBlock {

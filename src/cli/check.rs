@@ -27,7 +27,7 @@ use crate::topology::graph::Graph;
 use crate::topology::{Plane, Topology};
 use crate::units::{BitRate, Bytes};
 use crate::workload::Workload;
-use crate::workload::coflow_benchmark::Mapping;
+use crate::workload::coflow_benchmark::PortMapping;
 use crate::workload::jobs::{JobList, JobSpec};
 
 /// Checks topologies, policies, workloads, jobs and results, each file alone and all of them
@@ -375,10 +375,10 @@ fn of(file: &File) -> String {
 /// Workloads: each must fit one of the topologies; by its form alone if there is none.
 fn workloads(found: &mut Found) {
     // `too_large` reports a wrong HELIOSTAT_MEMORY.
-    let mapping = Mapping {
+    let mapping = PortMapping {
         most: limits::most_flows().unwrap_or_default(),
         fold: found.fold,
-        ..Mapping::default()
+        ..PortMapping::default()
     };
     for file in std::mem::take(&mut found.workloads) {
         let mut errors = Vec::new();

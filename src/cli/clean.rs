@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::stop::HOW_TO_END;
 use super::{CliError, print};
 use crate::kernel::ownership::{self, Cleaned};
-use crate::kernel::programs::{self, Program};
+use crate::kernel::programs::{self, NamespaceProgram};
 
 /// Removes what a killed run left behind: only what carries Heliostat's mark and whose network is
 /// not running
@@ -41,10 +41,11 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     let Cleaned { gone, left } = ownership::clean(&base, args.name.as_deref());
     let mut lines: String = gone.iter().map(|g| format!("removed {g}\n")).collect();
     let alive = ownership::held(&base);
-    let is_left = |p: &Program| {
+    let is_left = |p: &NamespaceProgram| {
         !alive.contains(&p.fabric) && args.name.as_ref().is_none_or(|n| *n == p.fabric)
     };
-    let programs: Vec<Program> = programs::all(&base).into_iter().filter(is_left).collect();
+    let programs: Vec<NamespaceProgram> =
+        programs::all(&base).into_iter().filter(is_left).collect();
     let mut left = left;
     let ended = args.name.iter().filter(|name| !alive.contains(*name));
     for file in ended.flat_map(|name| logs(&base, name)) {

@@ -7,7 +7,7 @@ use crate::api::wire;
 use crate::control::record::Record;
 use crate::runtime::jobs::simulate as of_jobs;
 use crate::runtime::report::{Names, Origin};
-use crate::scheduler::Action;
+use crate::scheduler::SchedulerAction;
 use crate::units::Time;
 
 /// The format of event logs that this version writes, and the latest that it reads.
@@ -103,7 +103,7 @@ pub fn of_jobs(line: &of_jobs::Line) -> String {
     #[derive(Serialize)]
     struct Wanted<'a> {
         at_ns: Time,
-        job_action: &'a Action,
+        job_action: &'a SchedulerAction,
     }
     match line {
         of_jobs::Line::Network(record) => of_network(record),
@@ -139,14 +139,14 @@ pub fn is_of_jobs(line: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::record::What;
+    use crate::control::record::RecordedEvent;
     use crate::ids::{JobId, PlaneId, RackId};
     use crate::units::Bytes;
 
     #[test]
     fn both_forms_of_a_line_tell_the_same() {
         let (plane, input, output) = (PlaneId(1), RackId(2), RackId(3));
-        let set = What::CircuitSet {
+        let set = RecordedEvent::CircuitSet {
             plane,
             input,
             output,
@@ -155,9 +155,9 @@ mod tests {
             until: Some(Time(6)),
             demand: Some(Bytes(1)),
         };
-        let end = What::CircuitEnd { plane, input, up_from: Time(5), until: Time(7) };
-        let cycle = What::Cycle { cycle: 8, demand: Bytes(9), ops: 1, late: false };
-        for what in [set, end, cycle, What::PolicyChanged { name: "x".into() }] {
+        let end = RecordedEvent::CircuitEnd { plane, input, up_from: Time(5), until: Time(7) };
+        let cycle = RecordedEvent::Cycle { cycle: 8, demand: Bytes(9), ops: 1, late: false };
+        for what in [set, end, cycle, RecordedEvent::PolicyChanged { name: "x".into() }] {
             let record = Record { seq: 0, at: Time(3), what };
             for line in [serde_json::to_string(&record).unwrap(), of_network(&record)] {
                 assert_eq!(read(&line).unwrap(), wire::Record::from(&record), "{line}");
@@ -169,10 +169,11 @@ mod tests {
     fn every_time_and_size_of_a_line_has_its_unit() {
         let record = |what| of_network(&Record { seq: 0, at: Time(1), what });
         assert_eq!(
-            record(What::Cycle { cycle: 2, demand: Bytes(3), ops: 4, late: true }),
+            record(RecordedEvent::Cycle { cycle: 2, demand: Bytes(3), ops: 4, late: true }),
             "{\"seq\":0,\"at_ns\":1,\"event\":\"cycle\",\"cycle\":2,\"demand_bytes\":3,\"ops\":4,\"late\":true}\n"
         );
-        let line = of_jobs::Line::Jobs { at: Time(1), job_action: &Action::FinishJob(JobId(2)) };
+        let line =
+            of_jobs::Line::Jobs { at: Time(1), job_action: &SchedulerAction::FinishJob(JobId(2)) };
         assert_eq!(of_jobs(&line), "{\"at_ns\":1,\"job_action\":{\"FinishJob\":2}}\n");
         assert!(
             is_of_jobs(&of_jobs(&line))
@@ -198,7 +199,7 @@ mod tests {
             Head::read(&of_network(&Record {
                 seq: 0,
                 at: Time(3),
-                what: What::PolicyChanged { name: "x".into() }
+                what: RecordedEvent::PolicyChanged { name: "x".into() }
             })),
             Ok(None)
         );

@@ -5,7 +5,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use super::{CliError, running};
-use crate::kernel::ownership::Note;
+use crate::kernel::ownership::FabricNote;
 use crate::kernel::sys;
 use crate::runtime::open;
 
@@ -54,7 +54,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
 
 /// The command; a shell, whose prompt says where it is, if none was given. What comes of a command
 /// is the exit code.
-fn command(args: &Args, note: &Note) -> Command {
+fn command(args: &Args, note: &FabricNote) -> Command {
     if let [program, rest @ ..] = &args.command[..] {
         let mut c = Command::new(program);
         c.args(rest);

@@ -14,7 +14,7 @@ use crate::placement::Kind;
 use crate::runtime::jobs::errors::Errors;
 use crate::runtime::jobs::report::JobsResult;
 use crate::runtime::settings::RunPlan;
-use crate::scheduler::Event;
+use crate::scheduler::SchedulerEvent;
 use crate::scheduler::spec::JobPolicy;
 use crate::scheduler::state::Grain;
 use crate::topology::Topology;
@@ -148,7 +148,7 @@ impl Tuning {
     ///
     /// # Errors
     /// What is no host or rack, or no time.
-    pub fn failures(&self, topology: &Topology) -> Result<Vec<(Time, Event)>, CliError> {
+    pub fn failures(&self, topology: &Topology) -> Result<Vec<(Time, SchedulerEvent)>, CliError> {
         let mut all = Vec::new();
         for text in &self.fail {
             all.extend(failure(text, topology)?);
@@ -448,7 +448,10 @@ pub fn summary(r: &JobsResult) -> Rows {
 ///
 /// # Errors
 /// What is no host or rack, or no time.
-pub(super) fn failure(text: &str, topology: &Topology) -> Result<Vec<(Time, Event)>, CliError> {
+pub(super) fn failure(
+    text: &str,
+    topology: &Topology,
+) -> Result<Vec<(Time, SchedulerEvent)>, CliError> {
     let bad = |why: String| {
         CliError::Usage(format!("--fail {text}: {why}; write h3-1@10s or r2@10s+30s"))
     };
@@ -459,8 +462,8 @@ pub(super) fn failure(text: &str, topology: &Topology) -> Result<Vec<(Time, Even
     let rack = what.strip_prefix('r').and_then(|r| r.parse().ok()).map(crate::ids::RackId);
     let (down, up) =
         match (topology.host_by_name(what), rack.filter(|r| r.index() < topology.rack_count())) {
-            (Some(h), _) => (Event::HostFailed(h), Event::HostRecovered(h)),
-            (_, Some(r)) => (Event::RackFailed(r), Event::RackRecovered(r)),
+            (Some(h), _) => (SchedulerEvent::HostFailed(h), SchedulerEvent::HostRecovered(h)),
+            (_, Some(r)) => (SchedulerEvent::RackFailed(r), SchedulerEvent::RackRecovered(r)),
             _ => return Err(bad(format!("no host or rack {what}"))),
         };
     Ok([Some((at, down)), long.map(|l| (at + l, up))].into_iter().flatten().collect())

@@ -5,7 +5,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use super::{CliError, files, print, running};
-use crate::kernel::ownership::{self, Note};
+use crate::kernel::ownership::{self, FabricNote};
 use crate::runtime::open;
 
 /// Prints the log of a network that runs detached, or has run so.
@@ -44,7 +44,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
 }
 
 /// The log's file, and the network if it runs.
-fn find(base: &Path, name: Option<&str>) -> Result<(PathBuf, Option<Note>), CliError> {
+fn find(base: &Path, name: Option<&str>) -> Result<(PathBuf, Option<FabricNote>), CliError> {
     let kept = name.map(|n| ownership::log_file(base, n)).filter(|f| f.is_file());
     match (running::choose(name), kept) {
         (Ok(note), _) => {

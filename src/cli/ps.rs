@@ -10,8 +10,8 @@ use super::stop::HOW_TO_END;
 use super::tables::Rows;
 use super::{CliError, Output, origin, print, running};
 use crate::client::{Client, Error};
-use crate::kernel::ownership::{self, Note};
-use crate::kernel::programs::{self, Program};
+use crate::kernel::ownership::{self, FabricNote};
+use crate::kernel::programs::{self, NamespaceProgram};
 
 /// Lists the networks of this user that run on this machine, and programs that outlived theirs.
 #[derive(Debug, clap::Args)]
@@ -45,16 +45,16 @@ pub fn run(args: &Args) -> Result<(), CliError> {
 
 /// A network that runs.
 struct Network {
-    note: Note,
+    note: FabricNote,
     /// What it does: `running`, `starting`, `stopping`; or why it does not answer.
     state: String,
     /// The policy in force, as far as it answers.
     policy: String,
-    programs: Vec<Program>,
+    programs: Vec<NamespaceProgram>,
 }
 
 impl Network {
-    fn look(base: &Path, note: Note) -> Self {
+    fn look(base: &Path, note: FabricNote) -> Self {
         let (mut state, mut policy) = (note.state.clone(), note.policy.clone());
         // Networks of `experiment` have no API.
         if let Some(api) = note.api.as_deref().filter(|_| state == "running") {
@@ -88,12 +88,13 @@ fn detail(body: &str) -> String {
 const ANSWER: Duration = Duration::from_secs(1);
 
 /// Programs in nodes of networks that are gone, in words.
-fn outlived(programs: &[Program]) -> String {
+fn outlived(programs: &[NamespaceProgram]) -> String {
     if programs.is_empty() {
         return String::new();
     }
-    let line =
-        |p: &Program| format!("a program runs on in a node of {}, which is gone: {p}\n", p.fabric);
+    let line = |p: &NamespaceProgram| {
+        format!("a program runs on in a node of {}, which is gone: {p}\n", p.fabric)
+    };
     programs.iter().map(line).collect::<String>() + HOW_TO_END + "\n"
 }
 
@@ -113,7 +114,7 @@ const HEADER: [&str; 11] = [
 
 /// For programs: a row a network, with the numbers of the processes that users run in its nodes;
 /// then networks that are gone and in whose nodes some run on.
-fn exact(networks: &[Network], outlived: &[Program]) -> Rows {
+fn exact(networks: &[Network], outlived: &[NamespaceProgram]) -> Rows {
     let mut rows = rows(networks, HEADER, |n| origin::at_ms(n.started_ms));
     let mut gone: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     outlived.iter().for_each(|p| gone.entry(&p.fabric).or_default().push(p.pid.to_string()));
@@ -132,7 +133,8 @@ fn exact(networks: &[Network], outlived: &[Program]) -> Rows {
 
 /// For people.
 fn table(networks: &[Network]) -> Rows {
-    let age = |n: &Note| Duration::from_millis(ownership::now_ms().saturating_sub(n.started_ms));
+    let age =
+        |n: &FabricNote| Duration::from_millis(ownership::now_ms().saturating_sub(n.started_ms));
     let header = [
         "name",
         "state",
@@ -149,7 +151,7 @@ fn table(networks: &[Network]) -> Rows {
     rows(networks, header, |n| FormattedDuration(age(n)).to_string())
 }
 
-fn rows(networks: &[Network], header: [&str; 11], since: impl Fn(&Note) -> String) -> Rows {
+fn rows(networks: &[Network], header: [&str; 11], since: impl Fn(&FabricNote) -> String) -> Rows {
     let mut rows = Rows::new(&header);
     for Network { note: n, state, policy, programs } in networks {
         let count = |prefix: &str| {

@@ -38,7 +38,7 @@ use crate::runtime::report::{Origin, RunResult};
 use crate::runtime::settings::RunPlan;
 use crate::topology::Topology;
 use crate::units::Span;
-use crate::workload::coflow_benchmark::Local;
+use crate::workload::coflow_benchmark::LocalFlows;
 use crate::workload::{Adjust, Workload};
 
 mod banner;
@@ -324,7 +324,7 @@ fn prepare(args: &Args) -> Result<Plan, CliError> {
     for line in config::advice(&topology, &run) {
         tracing::warn!("{line}");
     }
-    if args.reading.local == Local::Ports {
+    if args.reading.local == LocalFlows::Ports {
         return Err(CliError::Usage(
             "--local ports: in an emulation, what stays in a host crosses no interface; it is for `simulate`".into(),
         ));

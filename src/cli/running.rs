@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use super::CliError;
-use crate::kernel::ownership::{self, Note};
+use crate::kernel::ownership::{self, FabricNote};
 use crate::kernel::{rights, sys};
 
 /// What is said where nothing runs.
@@ -16,7 +16,7 @@ pub const NONE: &str = "no network is running; start one with `heliostat run TOP
 ///
 /// # Errors
 /// None runs, several do and nothing says which, or none has that name.
-pub fn choose(name: Option<&str>) -> Result<Note, CliError> {
+pub fn choose(name: Option<&str>) -> Result<FabricNote, CliError> {
     let chosen = one_of(ownership::running(&ownership::base()), name, controller().as_deref());
     chosen.map_err(|e| name.and_then(|name| theirs(name, &ownership::users_of(name))).unwrap_or(e))
 }
@@ -26,7 +26,7 @@ pub fn choose(name: Option<&str>) -> Result<Note, CliError> {
 ///
 /// # Errors
 /// As [`choose`], and a network of another user without a name.
-pub fn choose_to_change(name: Option<&str>) -> Result<Note, CliError> {
+pub fn choose_to_change(name: Option<&str>) -> Result<FabricNote, CliError> {
     let note = choose(name)?;
     named_if_anothers(&note, name, sys::caller())?;
     Ok(note)
@@ -40,7 +40,7 @@ pub fn choose_to_change(name: Option<&str>) -> Result<Note, CliError> {
 pub fn is_own(name: Option<&str>) -> Result<bool, CliError> {
     let base = ownership::base();
     let own = ownership::running(&base);
-    let is_meant = |n: &Note| name.is_none_or(|name| name == n.fabric);
+    let is_meant = |n: &FabricNote| name.is_none_or(|name| name == n.fabric);
     match name {
         _ if own.iter().any(is_meant) => Ok(true),
         Some(name) if base == Path::new(rights::NOTES) => choose(Some(name)).map(|_| true),
@@ -50,7 +50,7 @@ pub fn is_own(name: Option<&str>) -> Result<bool, CliError> {
 }
 
 /// Who started a network, if that was another user.
-pub fn owner(note: &Note) -> Option<String> {
+pub fn owner(note: &FabricNote) -> Option<String> {
     let user = note.user.filter(|&user| user != sys::caller())?;
     Some(user_in_words(user))
 }
@@ -59,7 +59,7 @@ fn user_in_words(user: u32) -> String {
     if user == 0 { "root".into() } else { format!("user {user}") }
 }
 
-fn named_if_anothers(note: &Note, name: Option<&str>, own: u32) -> Result<(), CliError> {
+fn named_if_anothers(note: &FabricNote, name: Option<&str>, own: u32) -> Result<(), CliError> {
     match note.user.filter(|&user| name.is_none() && user != own) {
         Some(user) => {
             let (fabric, who) = (&note.fabric, user_in_words(user));
@@ -93,19 +93,19 @@ pub fn controller() -> Option<String> {
 }
 
 /// All networks of which this user may know.
-pub fn everywhere() -> Vec<Note> {
+pub fn everywhere() -> Vec<FabricNote> {
     let bases = std::collections::BTreeSet::from([ownership::base(), PathBuf::from(rights::NOTES)]);
     bases.iter().flat_map(|b| ownership::running(b)).collect()
 }
 
 /// The only one of these notes, the one of that name, or the one whose API is there.
 fn one_of(
-    running: Vec<Note>,
+    running: Vec<FabricNote>,
     name: Option<&str>,
     controller: Option<&str>,
-) -> Result<Note, CliError> {
+) -> Result<FabricNote, CliError> {
     let names: Vec<String> = running.iter().map(|n| n.fabric.clone()).collect();
-    let is_there = |n: &Note| {
+    let is_there = |n: &FabricNote| {
         n.api.as_deref().zip(controller).is_some_and(|(api, url)| api == url.trim_end_matches('/'))
     };
     let by_url = name.is_none() && running.len() > 1 && running.iter().any(is_there);
@@ -131,12 +131,12 @@ fn one_of(
 ///
 /// # Errors
 /// It is still being built.
-pub fn api(note: &Note) -> Result<&str, CliError> {
+pub fn api(note: &FabricNote) -> Result<&str, CliError> {
     note.api.as_deref().ok_or_else(|| still_built(note))
 }
 
 /// The unix socket of a network's API: within a host of the network, 127.0.0.1 is the host's own.
-pub fn socket(note: &Note) -> PathBuf {
+pub fn socket(note: &FabricNote) -> PathBuf {
     ownership::socket(&ownership::base(), note)
 }
 
@@ -144,7 +144,7 @@ pub fn socket(note: &Note) -> PathBuf {
 ///
 /// # Errors
 /// No such node, or a namespace that cannot be entered.
-pub fn enter(note: &Note, node: &str) -> Result<(), CliError> {
+pub fn enter(note: &FabricNote, node: &str) -> Result<(), CliError> {
     if note.nodes.is_empty() {
         return Err(still_built(note));
     }
@@ -172,12 +172,12 @@ pub fn enter(note: &Note, node: &str) -> Result<(), CliError> {
 ///
 /// # Errors
 /// They cannot be written or laid.
-pub fn name_hosts(note: &Note, node: &str) -> io::Result<()> {
+pub fn name_hosts(note: &FabricNote, node: &str) -> io::Result<()> {
     let files = ownership::name_files(&ownership::base(), note, node)?;
     sys::own_files(&files.map(|(file, place)| (file, Path::new(place))))
 }
 
-fn still_built(note: &Note) -> CliError {
+fn still_built(note: &FabricNote) -> CliError {
     CliError::Failed(format!("the network {} is still being built; try again", note.fabric))
 }
 
@@ -185,8 +185,8 @@ fn still_built(note: &Note) -> CliError {
 mod tests {
     use super::*;
 
-    fn notes(names: &[&str]) -> Vec<Note> {
-        names.iter().map(|n| Note::starting(n)).collect()
+    fn notes(names: &[&str]) -> Vec<FabricNote> {
+        names.iter().map(|n| FabricNote::starting(n)).collect()
     }
 
     #[test]
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn a_network_of_another_user_is_changed_only_by_its_name() {
-        let mut note = Note::starting("theirs");
+        let mut note = FabricNote::starting("theirs");
         assert_eq!(note.user, Some(sys::caller()));
         note.user = Some(1001);
         let told = named_if_anothers(&note, None, 1000).unwrap_err();
@@ -254,7 +254,7 @@ mod tests {
     #[test]
     fn the_environment_tells_which_of_several_is_meant() {
         let running = || {
-            let with = |(mut note, api): (Note, &str)| {
+            let with = |(mut note, api): (FabricNote, &str)| {
                 note.api = Some(api.into());
                 note
             };

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use super::log::say;
 use super::{CliError, print, running};
-use crate::kernel::ownership::{self, Note};
-use crate::kernel::programs::{self, Program};
-use crate::kernel::sys::Process;
+use crate::kernel::ownership::{self, FabricNote};
+use crate::kernel::programs::{self, NamespaceProgram};
+use crate::kernel::sys::ProcessHandle;
 use crate::units::Span;
 
 /// Ends a running network, and waits until nothing of it is left.
@@ -77,7 +77,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
                 note.pid, args.timeout
             )));
         }
-        let own: Vec<Program> =
+        let own: Vec<NamespaceProgram> =
             programs.iter().filter(|p| p.fabric == note.fabric).cloned().collect();
         print(&format!("{} {}\n", if args.kill { "killed" } else { "stopped" }, note.fabric))?;
         let left =
@@ -91,11 +91,12 @@ pub fn run(args: &Args) -> Result<(), CliError> {
 }
 
 /// Ends the programs that ran in the nodes of a network that is gone, or names those that run on.
-fn outlived(programs: &[Program], end: bool) -> Result<(), CliError> {
+fn outlived(programs: &[NamespaceProgram], end: bool) -> Result<(), CliError> {
     if programs.is_empty() {
         return Ok(());
     }
-    let list = |p: &[Program]| p.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let list =
+        |p: &[NamespaceProgram]| p.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     if end {
         let left = programs::end(programs);
         print(&format!("ended programs in its nodes: {}\n", list(programs)))?;
@@ -105,11 +106,11 @@ fn outlived(programs: &[Program], end: bool) -> Result<(), CliError> {
             Err(CliError::Failed(format!("programs that run on: {}", left.join("; "))))
         };
     }
-    let on: Vec<Program> = programs::all(&ownership::base())
+    let on: Vec<NamespaceProgram> = programs::all(&ownership::base())
         .into_iter()
         .filter(|p| programs.iter().any(|q| q.pid == p.pid))
         .collect();
-    let named: Vec<Program> =
+    let named: Vec<NamespaceProgram> =
         programs.iter().filter(|p| on.iter().any(|q| q.pid == p.pid)).cloned().collect();
     if named.is_empty() {
         Ok(())
@@ -122,7 +123,7 @@ fn outlived(programs: &[Program], end: bool) -> Result<(), CliError> {
 pub const HOW_TO_END: &str = "`heliostat clean --end-programs` ends them";
 
 /// What a network that was asked to end does.
-fn doing(base: &Path, note: &Note) -> &'static str {
+fn doing(base: &Path, note: &FabricNote) -> &'static str {
     let state = ownership::running(base)
         .into_iter()
         .find(|n| (&n.fabric, n.pid) == (&note.fabric, note.pid))
@@ -136,8 +137,8 @@ fn doing(base: &Path, note: &Note) -> &'static str {
 }
 
 /// Tells a network's process to end, or kills it; `None` if it has ended already.
-fn tell(base: &Path, note: &Note, kill: bool) -> Result<Option<Process>, CliError> {
-    let process = Process::open(note.pid).map_err(|e| failed(note, &e))?;
+fn tell(base: &Path, note: &FabricNote, kill: bool) -> Result<Option<ProcessHandle>, CliError> {
+    let process = ProcessHandle::open(note.pid).map_err(|e| failed(note, &e))?;
     // Its number may have gone to another process before it was opened: then the network does not
     // run any more.
     let runs =
@@ -150,6 +151,6 @@ fn tell(base: &Path, note: &Note, kill: bool) -> Result<Option<Process>, CliErro
     Ok(Some(process))
 }
 
-fn failed(note: &Note, why: &std::io::Error) -> CliError {
+fn failed(note: &FabricNote, why: &std::io::Error) -> CliError {
     CliError::Failed(format!("stop {} (process {}): {why}", note.fabric, note.pid))
 }

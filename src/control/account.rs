@@ -8,7 +8,7 @@ use crate::coflows::RackBytes;
 use crate::coflows::flows::Pairs;
 use crate::coflows::priority::Said;
 use crate::ids::{CoflowId, RackId};
-use crate::placement::advisor::Open;
+use crate::placement::advisor::PendingCoflow;
 use crate::units::{Bytes, Span, Time};
 
 /// What has arrived between two racks of one coflow, in bytes.
@@ -159,29 +159,29 @@ impl Account {
         }
     }
 
-    fn to_carry(&self, id: CoflowId, threshold: Bytes) -> Open {
+    fn to_carry(&self, id: CoflowId, threshold: Bytes) -> PendingCoflow {
         let left = |heavy: bool| {
             let of = self
                 .waiting()
                 .filter(move |(p, left)| (p.bytes >= threshold) == heavy && *left > 0);
             of.map(|(p, left)| RackBytes { bytes: Bytes(left), ..p }).collect()
         };
-        Open { id, start: self.arrival, heavy: left(true), light: left(false) }
+        PendingCoflow { id, start: self.arrival, heavy: left(true), light: left(false) }
     }
 }
 
 /// An account with what was made of it for a snapshot. The next snapshots share that until the
 /// account changes: whatever takes it by `&mut` drops what was made.
 #[derive(Clone, Debug)]
-pub struct Kept {
+pub struct SharedAccount {
     id: CoflowId,
     account: Account,
     view: OnceLock<Arc<CoflowView>>,
     /// With the threshold that it was made for.
-    open: OnceLock<(Bytes, Arc<Open>)>,
+    open: OnceLock<(Bytes, Arc<PendingCoflow>)>,
 }
 
-impl Kept {
+impl SharedAccount {
     pub fn new(id: CoflowId, account: Account) -> Self {
         Self { id, account, view: OnceLock::new(), open: OnceLock::new() }
     }
@@ -209,14 +209,14 @@ impl Kept {
     /// What the network still has to carry of it; aggregates that began at `threshold` or above are
     /// heavy. O(pairs) at the first call after a change, and with another threshold than that call
     /// had; else O(1).
-    pub fn to_carry(&self, threshold: Bytes) -> Arc<Open> {
+    pub fn to_carry(&self, threshold: Bytes) -> Arc<PendingCoflow> {
         let make = || Arc::new(self.account.to_carry(self.id, threshold));
         let (of, open) = self.open.get_or_init(|| (threshold, make()));
         if *of == threshold { open.clone() } else { make() }
     }
 }
 
-impl Deref for Kept {
+impl Deref for SharedAccount {
     type Target = Account;
 
     fn deref(&self) -> &Account {
@@ -224,7 +224,7 @@ impl Deref for Kept {
     }
 }
 
-impl DerefMut for Kept {
+impl DerefMut for SharedAccount {
     fn deref_mut(&mut self) -> &mut Account {
         self.view.take();
         self.open.take();

@@ -6,7 +6,7 @@ use super::account::Account;
 use super::closed::Closed;
 use super::counter_progress::CounterProgress;
 use super::histogram::Histogram;
-use super::live::Live;
+use super::live::LiveAccounts;
 use super::previous_run::{LOST, PreviousRun};
 use super::record::{CoflowTotals, CoflowView, Coflows};
 use super::used_ids::UsedIds;
@@ -14,7 +14,7 @@ use super::{ProgressBy, Rejected};
 use crate::circuits::OpenCoflow;
 use crate::coflows::RackBytes;
 use crate::coflows::flows::Edge;
-use crate::coflows::priority::{Change, LAST, Priorities};
+use crate::coflows::priority::{LAST, Priorities, PriorityChange};
 use crate::demand::DemandMatrix;
 use crate::ids::{CoflowId, RackId};
 use crate::units::{Bytes, Span, Time};
@@ -52,7 +52,7 @@ pub struct Opening<'a> {
 pub struct Accounts {
     /// Coflows that are open, and those that are closed and have bytes that are not split: in all
     /// others nothing will change any more.
-    live: Live,
+    live: LiveAccounts,
     /// The closed ones of `live`, in the order of their ends, and how often the counters were read
     /// since each was closed.
     waiting: VecDeque<(CoflowId, u8)>,
@@ -243,7 +243,11 @@ impl Accounts {
     ///
     /// # Errors
     /// No such coflow, it is closed, or there is no such priority; nothing has changed then.
-    pub fn prioritise(&mut self, id: CoflowId, change: &Change) -> Result<Change, Rejected> {
+    pub fn prioritise(
+        &mut self,
+        id: CoflowId,
+        change: &PriorityChange,
+    ) -> Result<PriorityChange, Rejected> {
         let a = self.open_mut(id)?;
         change.wrong().map_or(Ok(()), |p| {
             Err(Rejected::Invalid(format!("no priority {p}: they are 0 (first) to {LAST}")))
@@ -426,7 +430,7 @@ impl Accounts {
     }
 
     /// The coflows of which something may change yet. Cloning them costs O(1).
-    pub fn live(&self) -> &Live {
+    pub fn live(&self) -> &LiveAccounts {
         &self.live
     }
 

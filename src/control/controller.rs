@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use super::accounts::{Accounts, Opening};
 use super::faults::Faults;
-use super::manual::Manual;
-use super::meter::Meter;
+use super::manual::ManualCircuits;
+use super::meter::DurationMeter;
 use super::policy::{CircuitPolicy, SchedulerKind};
 use super::proposals::Proposals;
-use super::record::{Failure, ProposalState, ProposalView, Record, Stats, What};
+use super::record::{Failure, ProposalState, ProposalView, Record, RecordedEvent, Stats};
 use super::routes::Paths;
-use super::world::World;
-use super::{Action, Event, Rejected, Skip, Trouble, Wake, Why};
+use super::world::ObservedDamage;
+use super::{Action, Event, Rejected, Skip, Trouble, Wake, WakeReason};
 use crate::circuits::Scheduler;
 use crate::circuits::timetable::{Reservation, Timetable};
 use crate::demand::{DemandMatrix, EstimatorState};
@@ -49,7 +49,7 @@ enum Phase {
 }
 
 /// Operations, and what the planes hold when all of them are done.
-struct Plan {
+struct PlannedOperations {
     ops: Vec<Op>,
     then: Programmed,
 }
@@ -80,11 +80,11 @@ pub struct Controller {
     nothing: DemandMatrix,
     accounts: Accounts,
     promises: Proposals,
-    manual: Manual,
+    manual: ManualCircuits,
     paths: Paths,
     faults: Faults,
     failures: BTreeMap<Trouble, Failure>,
-    world: World,
+    world: ObservedDamage,
     actions: VecDeque<Action>,
     seq: u64,
     revision: u64,
@@ -97,14 +97,14 @@ pub struct Controller {
 
 #[derive(Default)]
 struct Meters {
-    poll: Meter,
-    decide: Meter,
-    apply: Meter,
-    cycle: Meter,
-    dark_asked: Meter,
-    dark_achieved: Meter,
+    poll: DurationMeter,
+    decide: DurationMeter,
+    apply: DurationMeter,
+    cycle: DurationMeter,
+    dark_asked: DurationMeter,
+    dark_achieved: DurationMeter,
     /// The two by plane, where planes ask for different dark times.
-    dark_by_plane: BTreeMap<PlaneId, (Meter, Meter)>,
+    dark_by_plane: BTreeMap<PlaneId, (DurationMeter, DurationMeter)>,
 }
 
 impl Controller {
@@ -133,10 +133,10 @@ impl Controller {
             nothing: DemandMatrix::zero(racks),
             accounts: Accounts::default(),
             promises: Proposals::default(),
-            manual: Manual::default(),
+            manual: ManualCircuits::default(),
             faults: Faults::default(),
             failures: BTreeMap::new(),
-            world: World::default(),
+            world: ObservedDamage::default(),
             actions: VecDeque::new(),
             seq: 0,
             revision: 0,
@@ -152,8 +152,8 @@ impl Controller {
         if self.phase != Phase::Idle {
             return None;
         }
-        let cycle = Wake { at: self.next_cycle, why: Why::Cycle, skip: self.skip() };
-        let early = [(self.arrived, Why::Arrival), (self.top_up_at, Why::Room)];
+        let cycle = Wake { at: self.next_cycle, why: WakeReason::Cycle, skip: self.skip() };
+        let early = [(self.arrived, WakeReason::Arrival), (self.top_up_at, WakeReason::Room)];
         let early = early.into_iter().filter_map(|(at, why)| Some((at?, why)));
         let first = early.min_by_key(|e| e.0).filter(|e| e.0 < self.next_cycle);
         Some(first.map_or(cycle, |(at, why)| Wake { at, why, skip: Skip::Never }))
@@ -214,11 +214,11 @@ impl Controller {
             Event::CoflowProgress { id, received } => self.accounts.progress(id, &received)?,
             Event::FlowFinished { id, flow, bytes } => {
                 self.accounts.expect_open(id)?;
-                self.log(now, What::FlowFinished { id, flow, bytes });
+                self.log(now, RecordedEvent::FlowFinished { id, flow, bytes });
             }
             Event::CoflowFinished { id, at } => {
                 let cct = self.accounts.finish(id, at)?;
-                self.log(now, What::CoflowFinished { id, cct });
+                self.log(now, RecordedEvent::CoflowFinished { id, cct });
                 self.flows_ended(id, now);
             }
             Event::CoflowEnded { id } => {
@@ -247,7 +247,7 @@ impl Controller {
                 if !self.promises.cancel(id, now)? {
                     self.accounts.cancel(id, why.clone(), now)?;
                 }
-                self.log(now, What::CoflowCancelled { id, why });
+                self.log(now, RecordedEvent::CoflowCancelled { id, why });
                 self.flows_ended(id, now);
             }
             Event::CoflowFlows { .. }
@@ -264,11 +264,11 @@ impl Controller {
             Event::ManualConfiguration { circuits } => self.manual_configuration(&circuits)?,
             Event::Trouble { what, why: Some(why) } => self.failed(what, why, now),
             Event::Trouble { what, why: None } if self.failures.remove(&what).is_some() => {
-                self.log(now, What::Recovered { what: what.to_string() });
+                self.log(now, RecordedEvent::Recovered { what: what.to_string() });
             }
             Event::Trouble { why: None, .. } => {}
             Event::PortRepaired { plane, rack } => self.repaired(plane, rack, now)?,
-            Event::Fault { what, over } => self.log(now, What::Fault { what, over }),
+            Event::Fault { what, over } => self.log(now, RecordedEvent::Fault { what, over }),
             Event::PolicyReplaced { policy } => self.replace_policy(*policy, now),
         }
         Ok(())
@@ -279,7 +279,7 @@ impl Controller {
         self.scheduler = policy.scheduler.build();
         self.fallback = policy.fallback.map(SchedulerKind::build);
         self.estimator.switch_to(policy.demand, policy.ageing);
-        self.log(now, What::PolicyChanged { name: policy.name.clone() });
+        self.log(now, RecordedEvent::PolicyChanged { name: policy.name.clone() });
         self.paths.switch_to(policy.paths, policy.paths_seed);
         self.paths.price(policy.units);
         self.policy = policy;
@@ -311,7 +311,7 @@ impl Controller {
 
     /// What brings the planes from what they hold to what is wanted, proved; or why that cannot be
     /// done.
-    fn plan(&self, programmed: &Programmed, now: Time) -> Result<Plan, String> {
+    fn plan(&self, programmed: &Programmed, now: Time) -> Result<PlannedOperations, String> {
         let ops = plan::diff(&self.wanted, programmed, now);
         // Whether an operation comes too late for the guard is the fabric's answer: it knows how
         // long carrying it out took.
@@ -321,7 +321,7 @@ impl Controller {
             guard: Span::ZERO,
         };
         match plan::check(programmed, &ops, &rules, now) {
-            Ok(then) => Ok(Plan { ops, then }),
+            Ok(then) => Ok(PlannedOperations { ops, then }),
             Err(CheckError { at: Some(k), why }) => Err(format!("{:?}: {why}", ops[k])),
             Err(CheckError { at: None, why }) => {
                 Err(format!("the fabric holds what no OCS could follow: {why}"))
@@ -330,8 +330,8 @@ impl Controller {
     }
 
     /// Asks for what is wanted and not programmed yet.
-    fn program(&mut self, plan: Plan, effective: Time, cycle: bool, now: Time) {
-        let Plan { ops, then } = plan;
+    fn program(&mut self, plan: PlannedOperations, effective: Time, cycle: bool, now: Time) {
+        let PlannedOperations { ops, then } = plan;
         // A port that needs no change any more has nothing left to fail.
         let changed: BTreeSet<(PlaneId, RackId)> = ops.iter().map(Op::port).collect();
         self.failures.retain(|k, _| match *k {
@@ -404,7 +404,15 @@ impl Controller {
                 let demand = Some(Bytes(self.demand.get(input, output)));
                 self.log(
                     now,
-                    What::CircuitSet { plane, input, output, setup_at, up_from, until, demand },
+                    RecordedEvent::CircuitSet {
+                        plane,
+                        input,
+                        output,
+                        setup_at,
+                        up_from,
+                        until,
+                        demand,
+                    },
                 );
                 if self.policy.probes {
                     self.actions.push_back(Action::Probe {
@@ -417,11 +425,12 @@ impl Controller {
                 }
             }
             Op::End { plane, input, up_from, until } => {
-                self.log(now, What::CircuitEnd { plane, input, up_from, until })
+                self.log(now, RecordedEvent::CircuitEnd { plane, input, up_from, until })
             }
-            Op::Cancel { plane, input, up_from } => {
-                self.log(now, What::CircuitEnd { plane, input, up_from, until: now.min(up_from) })
-            }
+            Op::Cancel { plane, input, up_from } => self.log(
+                now,
+                RecordedEvent::CircuitEnd { plane, input, up_from, until: now.min(up_from) },
+            ),
         }
     }
 
@@ -507,10 +516,10 @@ impl Controller {
         f.attempts += 1;
         f.retry_at = retry_at;
         f.why.clone_from(&why);
-        self.log(now, What::Failed { what: trouble.to_string(), why });
+        self.log(now, RecordedEvent::Failed { what: trouble.to_string(), why });
     }
 
-    fn log(&mut self, at: Time, what: What) {
+    fn log(&mut self, at: Time, what: RecordedEvent) {
         let record = Record { seq: self.seq, at, what };
         self.seq += 1;
         self.actions.push_back(Action::Log { record });

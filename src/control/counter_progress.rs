@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::live::Live;
+use super::live::LiveAccounts;
 use crate::coflows::RackBytes;
 use crate::coflows::flows::Pairs;
 use crate::ids::{CoflowId, RackId};
@@ -65,7 +65,7 @@ impl CounterProgress {
     /// coflow waits for, coflows that get bytes, and those of pairs of which bytes are held).
     pub fn give(
         &mut self,
-        accounts: &mut Live,
+        accounts: &mut LiveAccounts,
         sent: impl Fn(RackId, RackId) -> u64,
         held: impl Fn(RackId, RackId) -> u64,
     ) -> BTreeSet<CoflowId> {
@@ -122,34 +122,38 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    type Pairs = BTreeMap<(u32, u32), u64>;
+    type PairBytes = BTreeMap<(u32, u32), u64>;
 
     #[derive(Clone, Debug)]
-    enum Step {
-        Open(Pairs),
+    enum ProgressStep {
+        Open(PairBytes),
         Cancel(u32),
         /// A report of a coflow that is read from the counters as well.
         Report(u32, (u32, u32), u64),
         /// What pairs have sent, and what ToRs hold of them.
-        Count(Pairs, Pairs),
+        Count(PairBytes, PairBytes),
     }
 
-    fn pairs(most: usize) -> impl Strategy<Value = Pairs> {
+    fn pairs(most: usize) -> impl Strategy<Value = PairBytes> {
         prop::collection::btree_map((0..3u32, 0..3u32), 1..9u64, 0..most)
     }
 
-    fn step() -> impl Strategy<Value = Step> {
+    fn step() -> impl Strategy<Value = ProgressStep> {
         prop_oneof![
-            3 => pairs(4).prop_map(Step::Open),
-            1 => (0..8u32).prop_map(Step::Cancel),
-            1 => (0..8u32, (0..3u32, 0..3u32), 0..9u64).prop_map(|(id, pair, n)| Step::Report(id, pair, n)),
-            4 => (pairs(6), pairs(3)).prop_map(|(sent, held)| Step::Count(sent, held)),
+            3 => pairs(4).prop_map(ProgressStep::Open),
+            1 => (0..8u32).prop_map(ProgressStep::Cancel),
+            1 => (0..8u32, (0..3u32, 0..3u32), 0..9u64).prop_map(|(id, pair, n)| ProgressStep::Report(id, pair, n)),
+            4 => (pairs(6), pairs(3)).prop_map(|(sent, held)| ProgressStep::Count(sent, held)),
         ]
     }
 
     /// The slow twin: each open coflow takes what its pairs still need, the oldest first, but for
     /// the last bytes that are held. Gives those that are whole then.
-    fn count(open: &mut BTreeMap<u32, Pairs>, mut sent: Pairs, held: &Pairs) -> Vec<u32> {
+    fn count(
+        open: &mut BTreeMap<u32, PairBytes>,
+        mut sent: PairBytes,
+        held: &PairBytes,
+    ) -> Vec<u32> {
         for (pair, held) in held {
             let asked: u64 = open.values().filter_map(|rest| rest.get(pair)).sum();
             let sent = sent.entry(*pair).or_default();
@@ -165,14 +169,14 @@ mod tests {
         open.iter().filter(|(_, rest)| rest.values().all(|r| *r == 0)).map(|(id, _)| *id).collect()
     }
 
-    fn rack_bytes(pairs: &Pairs) -> Vec<RackBytes> {
+    fn rack_bytes(pairs: &PairBytes) -> Vec<RackBytes> {
         pairs
             .iter()
             .map(|(&(i, j), &b)| RackBytes { from: RackId(i), to: RackId(j), bytes: Bytes(b) })
             .collect()
     }
 
-    fn open(a: &mut Accounts, id: u32, pairs: &Pairs) {
+    fn open(a: &mut Accounts, id: u32, pairs: &PairBytes) {
         let new = Opening {
             id: CoflowId(id),
             name: "c".into(),
@@ -192,16 +196,16 @@ mod tests {
         /// else happens to them.
         #[test]
         fn bytes_go_to_the_oldest_that_waits(steps in prop::collection::vec(step(), 0..40)) {
-            let (mut a, mut plain, mut next) = (Accounts::default(), BTreeMap::<u32, Pairs>::new(), 0);
+            let (mut a, mut plain, mut next) = (Accounts::default(), BTreeMap::<u32, PairBytes>::new(), 0);
             for s in steps {
                 match s {
-                    Step::Open(pairs) => {
+                    ProgressStep::Open(pairs) => {
                         open(&mut a, next, &pairs);
                         plain.insert(next, pairs.into_iter().filter(|((i, j), _)| i != j).collect());
                         next += 1;
                     }
-                    Step::Cancel(id) => prop_assert_eq!(a.cancel(CoflowId(id), None, Time(2)).is_ok(), plain.remove(&id).is_some()),
-                    Step::Report(id, pair, received) => {
+                    ProgressStep::Cancel(id) => prop_assert_eq!(a.cancel(CoflowId(id), None, Time(2)).is_ok(), plain.remove(&id).is_some()),
+                    ProgressStep::Report(id, pair, received) => {
                         let of = |p: &RackBytes| (p.from.0, p.to.0) == pair;
                         let asked = a.views().get(CoflowId(id)).and_then(|c| c.pairs.iter().find(of).map(|p| p.bytes.0));
                         let told = a.progress(CoflowId(id), &rack_bytes(&[(pair, received)].into()));
@@ -210,7 +214,7 @@ mod tests {
                             *rest = (*rest).min(asked.saturating_sub(received));
                         }
                     }
-                    Step::Count(sent, held) => {
+                    ProgressStep::Count(sent, held) => {
                         let gained = |i: RackId, j: RackId| (sent.get(&(i.0, j.0)).copied().unwrap_or(0), 0);
                         let kept = |i: RackId, j: RackId| held.get(&(i.0, j.0)).copied().unwrap_or(0);
                         let done: Vec<u32> = a.count(gained, kept, Time(3)).into_iter().map(|id| id.0).collect();

@@ -17,7 +17,7 @@ use crate::ids::{PlaneId, RackId};
 const IN_A_ROW: u32 = 2;
 
 /// A port of a plane: the input and the output of one rack.
-pub type Port = (PlaneId, RackId);
+pub type PlanePort = (PlaneId, RackId);
 
 #[derive(Clone, Debug)]
 struct Failing {
@@ -27,11 +27,11 @@ struct Failing {
 
 /// What became of the blame.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Changes {
+pub struct BlameChanges {
     /// Faulty from now on, and why.
-    pub faulty: Vec<(Port, String)>,
+    pub faulty: Vec<(PlanePort, String)>,
     /// Ports that are not blamed any more.
-    pub cleared: Vec<Port>,
+    pub cleared: Vec<PlanePort>,
 }
 
 /// What probes found so far.
@@ -39,52 +39,52 @@ pub struct Changes {
 pub struct Faults {
     /// By plane, input and output: circuits whose last probe failed.
     failing: BTreeMap<(PlaneId, RackId, RackId), Failing>,
-    faulty: BTreeMap<Port, String>,
+    faulty: BTreeMap<PlanePort, String>,
     /// Ports that carry nothing, as the fabric says, and why.
-    down: BTreeMap<Port, String>,
+    down: BTreeMap<PlanePort, String>,
 }
 
 impl Faults {
     /// Ports that are faulty or carry nothing, each once.
-    pub fn ports(&self) -> impl Iterator<Item = Port> + '_ {
+    pub fn ports(&self) -> impl Iterator<Item = PlanePort> + '_ {
         self.faulty.keys().chain(self.down.keys().filter(|p| !self.faulty.contains_key(p))).copied()
     }
 
     /// Why a port is faulty.
-    pub fn why(&self, port: Port) -> Option<&str> {
+    pub fn why(&self, port: PlanePort) -> Option<&str> {
         self.why_down(port).or_else(|| self.faulty.get(&port).map(String::as_str))
     }
 
     /// Why a port carries nothing, as the fabric says.
-    pub fn why_down(&self, port: Port) -> Option<&str> {
+    pub fn why_down(&self, port: PlanePort) -> Option<&str> {
         self.down.get(&port).map(String::as_str)
     }
 
     /// The fabric says which ports carry nothing. What probes found at those that do again is
     /// forgotten.
-    pub fn down(&mut self, down: BTreeMap<Port, String>) -> Changes {
+    pub fn down(&mut self, down: BTreeMap<PlanePort, String>) -> BlameChanges {
         if self.down == down {
-            return Changes::default();
+            return BlameChanges::default();
         }
-        let had: BTreeSet<Port> = self.ports().collect();
-        let up: BTreeSet<Port> =
+        let had: BTreeSet<PlanePort> = self.ports().collect();
+        let up: BTreeSet<PlanePort> =
             self.down.keys().filter(|p| !down.contains_key(p)).copied().collect();
         self.down = down;
         self.failing.retain(|&(p, i, o), _| !up.contains(&(p, i)) && !up.contains(&(p, o)));
         self.blame();
-        let has: BTreeSet<Port> = self.ports().collect();
-        let why = |p: &Port| (*p, self.why(*p).unwrap_or_default().to_owned());
-        Changes {
+        let has: BTreeSet<PlanePort> = self.ports().collect();
+        let why = |p: &PlanePort| (*p, self.why(*p).unwrap_or_default().to_owned());
+        BlameChanges {
             faulty: has.difference(&had).map(why).collect(),
             cleared: had.difference(&has).copied().collect(),
         }
     }
 
     /// A probe from `input` came out at `output` as it should.
-    pub fn passed(&mut self, plane: PlaneId, input: RackId, output: RackId) -> Changes {
+    pub fn passed(&mut self, plane: PlaneId, input: RackId, output: RackId) -> BlameChanges {
         match self.failing.remove(&(plane, input, output)) {
             Some(f) if f.times >= IN_A_ROW => self.blame(),
-            _ => Changes::default(),
+            _ => BlameChanges::default(),
         }
     }
 
@@ -96,7 +96,7 @@ impl Faults {
         input: RackId,
         output: RackId,
         why: String,
-    ) -> Option<Changes> {
+    ) -> Option<BlameChanges> {
         let f = self
             .failing
             .entry((plane, input, output))
@@ -108,20 +108,20 @@ impl Faults {
 
     /// Forgets what was found at a port; `None` if it is not faulty. Ports blamed for the same
     /// circuits may be cleared with it.
-    pub fn repaired(&mut self, (plane, rack): Port) -> Option<Changes> {
+    pub fn repaired(&mut self, (plane, rack): PlanePort) -> Option<BlameChanges> {
         self.faulty.get(&(plane, rack))?;
         self.failing.retain(|&(p, i, o), _| p != plane || (i != rack && o != rack));
         Some(self.blame())
     }
 
     /// Finds again which ports are to blame: O(F^2) for F failed circuits.
-    fn blame(&mut self) -> Changes {
+    fn blame(&mut self) -> BlameChanges {
         let failed = self.failing.iter().filter(|f| f.1.times >= IN_A_ROW);
         let mut left: Vec<((PlaneId, RackId, RackId), &str)> =
             failed.map(|(&k, f)| (k, f.why.as_str())).collect();
-        let mut now: BTreeMap<Port, String> = BTreeMap::new();
+        let mut now: BTreeMap<PlanePort, String> = BTreeMap::new();
         while !left.is_empty() {
-            let mut shares: BTreeMap<Port, (usize, usize)> = BTreeMap::new();
+            let mut shares: BTreeMap<PlanePort, (usize, usize)> = BTreeMap::new();
             for &((p, i, o), _) in &left {
                 let input = shares.entry((p, i)).or_default();
                 *input = (input.0 + 1, input.1 + 1);
@@ -138,7 +138,7 @@ impl Faults {
             now.insert(port, words.join("; "));
             left.retain(|c| !explained(c));
         }
-        let had: BTreeSet<Port> = self.faulty.keys().copied().collect();
+        let had: BTreeSet<PlanePort> = self.faulty.keys().copied().collect();
         let faulty = now
             .iter()
             .filter(|(k, _)| !had.contains(k))
@@ -146,7 +146,7 @@ impl Faults {
             .collect();
         let cleared = had.into_iter().filter(|k| !now.contains_key(k)).collect();
         self.faulty = now;
-        Changes { faulty, cleared }
+        BlameChanges { faulty, cleared }
     }
 }
 
@@ -155,7 +155,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn fail(f: &mut Faults, i: u32, o: u32) -> Option<Changes> {
+    fn fail(f: &mut Faults, i: u32, o: u32) -> Option<BlameChanges> {
         f.failed(PlaneId(0), RackId(i), RackId(o), format!("{i} to {o}"))
     }
 
@@ -163,7 +163,7 @@ mod tests {
         f.ports().map(|p| p.1.0).collect()
     }
 
-    fn twice(f: &mut Faults, i: u32, o: u32) -> Changes {
+    fn twice(f: &mut Faults, i: u32, o: u32) -> BlameChanges {
         assert_eq!(fail(f, i, o), None);
         fail(f, i, o).expect("enough in a row")
     }
@@ -190,14 +190,14 @@ mod tests {
         let down = || BTreeMap::from([(zero, "gone".to_owned())]);
         assert_eq!(
             f.down(down()),
-            Changes { faulty: vec![(zero, "gone".into())], cleared: vec![] }
+            BlameChanges { faulty: vec![(zero, "gone".into())], cleared: vec![] }
         );
-        assert_eq!((f.down(down()), f.why(zero)), (Changes::default(), Some("gone")));
+        assert_eq!((f.down(down()), f.why(zero)), (BlameChanges::default(), Some("gone")));
         twice(&mut f, 0, 1);
         twice(&mut f, 1, 2);
         twice(&mut f, 1, 3);
         assert_eq!(f.ports().collect::<BTreeSet<_>>(), BTreeSet::from([zero, one]));
-        assert_eq!(f.down(BTreeMap::new()), Changes { faulty: vec![], cleared: vec![zero] });
+        assert_eq!(f.down(BTreeMap::new()), BlameChanges { faulty: vec![], cleared: vec![zero] });
         assert_eq!((ports(&f), f.repaired(zero)), (vec![1], None));
     }
 
@@ -251,7 +251,7 @@ mod tests {
                     0 => { row.remove(&(p, i, o)); f.passed(plane, input, output) }
                     1 => match f.repaired((plane, input)) {
                         Some(c) => { row.retain(|&(q, a, b), _| q != p || (a != i && b != i)); c }
-                        None => Changes::default(),
+                        None => BlameChanges::default(),
                     },
                     _ => { *row.entry((p, i, o)).or_default() += 1; f.failed(plane, input, output, "w".into()).unwrap_or_default() }
                 };
@@ -259,7 +259,7 @@ mod tests {
                 for port in c.cleared { prop_assert!(told.remove(&port)); }
                 prop_assert_eq!(&told, &f.ports().collect::<BTreeSet<_>>());
                 let failed: Vec<_> = row.iter().filter(|r| *r.1 >= 2).map(|r| *r.0).collect();
-                let touches = |port: &Port, c: &(u32, u32, u32)| port.0.0 == c.0 && (port.1.0 == c.1 || port.1.0 == c.2);
+                let touches = |port: &PlanePort, c: &(u32, u32, u32)| port.0.0 == c.0 && (port.1.0 == c.1 || port.1.0 == c.2);
                 for c in &failed { prop_assert!(told.iter().any(|t| touches(t, c))); }
                 for t in &told { prop_assert!(failed.iter().any(|c| touches(t, c))); }
             }

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::circuits::external::{Advice, NoAnswer, Question};
-use crate::coflows::priority::{Change, Priorities};
+use crate::coflows::priority::{Priorities, PriorityChange};
 use crate::coflows::{CoflowSpec, FlowSpec, RackBytes};
 use crate::fabric::{Observation, OpResult, ProbeReport};
 use crate::ids::{CoflowId, FlowId, HostId, PlaneId, RackId};
@@ -126,7 +126,7 @@ pub enum Event {
         /// Its number.
         id: CoflowId,
         /// The flows that change, and their new priorities.
-        change: Change,
+        change: PriorityChange,
     },
     /// The hosts between which the flows of an open coflow go: said once, when it has begun, where
     /// the network has several switches.
@@ -333,7 +333,7 @@ pub struct Wake {
     /// When it wants [`Event::Tick`].
     pub at: Time,
     /// What the wake-up is for.
-    pub why: Why,
+    pub why: WakeReason,
     /// Whether [`Controller::skip_until`] will do instead.
     pub skip: Skip,
 }
@@ -341,7 +341,7 @@ pub struct Wake {
 /// What a wake-up is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Why {
+pub enum WakeReason {
     /// A cycle's deadline: observe, decide, write.
     Cycle,
     /// The same, since a coflow has arrived ([`policy::CircuitPolicy::at_arrivals`]).
@@ -399,7 +399,7 @@ pub enum Action {
         /// Its number.
         id: CoflowId,
         /// The flows that change, and their new priorities.
-        change: Change,
+        change: PriorityChange,
     },
     /// Send a probe frame into `input` at `at`; answer with [`Event::Probed`].
     Probe {

@@ -5,19 +5,19 @@ use std::sync::Arc;
 use rpds::RedBlackTreeMapSync;
 use serde::{Serialize, Serializer};
 
-use super::account::{Account, Kept};
+use super::account::{Account, SharedAccount};
 use super::coflow::CoflowView;
 use crate::ids::CoflowId;
-use crate::placement::advisor::Open;
+use crate::placement::advisor::PendingCoflow;
 use crate::units::Bytes;
 
 /// Accounts by number. Cloning costs O(1): the two share all that neither changes, and a change
 /// copies one account and O(log n) links to others. What a snapshot shows of an account is made
 /// when it is first asked for, by the thread that asks.
 #[derive(Clone, Debug, Default)]
-pub struct Live(RedBlackTreeMapSync<CoflowId, Kept>);
+pub struct LiveAccounts(RedBlackTreeMapSync<CoflowId, SharedAccount>);
 
-impl Live {
+impl LiveAccounts {
     /// How many there are.
     pub fn len(&self) -> usize {
         self.0.size()
@@ -35,18 +35,18 @@ impl Live {
 
     /// All of them as the API shows them, by id.
     pub fn iter(&self) -> impl Iterator<Item = &CoflowView> {
-        self.0.values().map(Kept::view)
+        self.0.values().map(SharedAccount::view)
     }
 
     /// The coflow of this number as the API shows it. O(log n), and its pairs at the first call
     /// after a change.
     pub fn get(&self, id: CoflowId) -> Option<&CoflowView> {
-        self.0.get(&id).map(Kept::view)
+        self.0.get(&id).map(SharedAccount::view)
     }
 
     /// What the network still has to carry of the open ones, by id; aggregates that began at
     /// `threshold` or above are heavy. O(n, and the pairs of those that have changed).
-    pub fn to_carry(&self, threshold: Bytes) -> Vec<Arc<Open>> {
+    pub fn to_carry(&self, threshold: Bytes) -> Vec<Arc<PendingCoflow>> {
         self.0.values().filter(|a| a.open()).map(|a| a.to_carry(threshold)).collect()
     }
 
@@ -61,29 +61,29 @@ impl Live {
     }
 
     /// All accounts, by id.
-    pub(super) fn accounts(&self) -> impl Iterator<Item = (CoflowId, &Kept)> {
+    pub(super) fn accounts(&self) -> impl Iterator<Item = (CoflowId, &SharedAccount)> {
         self.0.iter().map(|(id, a)| (*id, a))
     }
 
     pub(super) fn insert(&mut self, id: CoflowId, account: Account) {
-        self.0.insert_mut(id, Kept::new(id, account));
+        self.0.insert_mut(id, SharedAccount::new(id, account));
     }
 
     /// Removes an account; what the API shows of it is made for good.
     pub(super) fn remove(&mut self, id: CoflowId) -> Option<Arc<CoflowView>> {
-        let view = self.0.get(&id).map(Kept::shared_view);
+        let view = self.0.get(&id).map(SharedAccount::shared_view);
         self.0.remove_mut(&id);
         view
     }
 }
 
-impl PartialEq for Live {
+impl PartialEq for LiveAccounts {
     fn eq(&self, other: &Self) -> bool {
         self.iter().eq(other.iter())
     }
 }
 
-impl Serialize for Live {
+impl Serialize for LiveAccounts {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.collect_seq(self.iter())
     }

@@ -8,12 +8,12 @@ use crate::ids::{PlaneId, RackId};
 
 /// All of them: no input and no output port of a plane is in two.
 #[derive(Clone, Debug, Default)]
-pub struct Manual {
+pub struct ManualCircuits {
     /// By plane and input: the output.
     circuits: BTreeMap<(PlaneId, RackId), RackId>,
 }
 
-impl Manual {
+impl ManualCircuits {
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.circuits.is_empty()
@@ -122,13 +122,13 @@ mod tests {
 
     const P: PlaneId = PlaneId(0);
 
-    fn held(m: &Manual) -> Vec<(u32, u32)> {
+    fn held(m: &ManualCircuits) -> Vec<(u32, u32)> {
         m.iter().map(|(_, i, o)| (i.0, o.0)).collect()
     }
 
     #[test]
     fn a_new_circuit_takes_the_place_of_both_ways_of_the_old_one() {
-        let mut m = Manual::default();
+        let mut m = ManualCircuits::default();
         m.connect(P, RackId(0), RackId(1), true).unwrap();
         m.connect(P, RackId(0), RackId(2), true).unwrap();
         assert_eq!(held(&m), [(0, 2), (2, 0)]);
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn a_configuration_is_taken_whole_or_not_at_all() {
-        let mut m = Manual::default();
+        let mut m = ManualCircuits::default();
         m.connect(P, RackId(0), RackId(1), false).unwrap();
         let of = |pairs: &[(u32, u32)]| {
             pairs.iter().map(|&(i, o)| (P, RackId(i), RackId(o), false)).collect::<Vec<_>>()
@@ -166,7 +166,7 @@ mod tests {
         /// has its way back.
         #[test]
         fn no_port_is_in_two_circuits(asked in proptest::collection::vec((0_u32..5, 0_u32..5, any::<bool>()), 0..20), duplex: bool) {
-            let mut m = Manual::default();
+            let mut m = ManualCircuits::default();
             for (i, o, on) in asked.into_iter().filter(|a| a.0 != a.1) {
                 let _ = if on { m.connect(P, RackId(i), RackId(o), duplex) } else { m.disconnect(P, RackId(i), duplex) };
                 let pairs = held(&m);

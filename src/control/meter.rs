@@ -11,7 +11,7 @@ const HOUR: u64 = 3600 * NANOS;
 
 /// Collects durations with three significant digits, from a nanosecond to an hour.
 #[derive(Clone, Debug)]
-pub struct Meter {
+pub struct DurationMeter {
     /// Grows with what it holds: all of it for an hour is 300 kB, and many a controller in virtual
     /// time never waits.
     digits: hdrhistogram::Histogram<u64>,
@@ -23,7 +23,7 @@ pub struct Meter {
     quantiles: OnceLock<Quantiles>,
 }
 
-impl Default for Meter {
+impl Default for DurationMeter {
     fn default() -> Self {
         let digits = hdrhistogram::Histogram::new(3).expect("three digits are allowed");
         Self {
@@ -35,7 +35,7 @@ impl Default for Meter {
     }
 }
 
-impl Meter {
+impl DurationMeter {
     /// Adds one duration.
     pub fn add(&mut self, d: Span) {
         self.add_many(d, 1);
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn an_hour_is_the_longest_and_nothing_the_shortest() {
-        let mut m = Meter::default();
+        let mut m = DurationMeter::default();
         assert_eq!(m.quantiles(), Quantiles::default());
         m.add_many(Span::ZERO, 3);
         m.add(Span(u64::MAX));
@@ -86,7 +86,7 @@ mod tests {
 
         #[test]
         fn quantiles_are_those_of_the_sorted_list(times in prop::collection::vec(0u64..1 << 40, 1..200)) {
-            let mut m = Meter::default();
+            let mut m = DurationMeter::default();
             let (first, rest) = times.split_at(times.len() / 2);
             first.iter().for_each(|&t| m.add(Span(t)));
             m.quantiles();

@@ -7,7 +7,7 @@ use super::Rejected;
 use super::record::{ProposalState, ProposalView};
 use crate::coflows::RackBytes;
 use crate::ids::CoflowId;
-use crate::placement::advisor::Open;
+use crate::placement::advisor::PendingCoflow;
 use crate::units::{Bytes, Time};
 
 /// The most that are held at once.
@@ -101,7 +101,7 @@ impl Proposals {
     }
 
     /// Promises that are held, as what the network has promised to carry.
-    pub fn held(&self, now: Time) -> impl Iterator<Item = Arc<Open>> + '_ {
+    pub fn held(&self, now: Time) -> impl Iterator<Item = Arc<PendingCoflow>> + '_ {
         let held =
             self.all.values().filter(move |p| p.state == ProposalState::Held && p.expires > now);
         held.map(|p| {
@@ -110,7 +110,7 @@ impl Proposals {
                     p.proposal.pairs.iter().filter(move |w| w.ocs == ocs && w.bytes > Bytes::ZERO);
                 of.map(|w| RackBytes { from: w.from, to: w.to, bytes: w.bytes }).collect()
             };
-            Arc::new(Open {
+            Arc::new(PendingCoflow {
                 id: p.id,
                 start: p.proposal.chosen.start,
                 heavy: pairs(true),

@@ -8,16 +8,16 @@ use serde::{Deserialize, Serialize};
 use super::closed::Closed;
 pub use super::coflow::CoflowView;
 use super::histogram::Histograms;
-use super::live::Live;
+use super::live::LiveAccounts;
 use super::policy::CircuitPolicy;
 use super::routes::PathsView;
 use super::trouble::Trouble;
 use super::used_ids::UsedIds;
 use crate::circuits::external::NoAnswer;
 use crate::demand::DemandMatrix;
-use crate::fabric::{PortCounters, PortQueues, SwitchCounters};
+use crate::fabric::{PortCounters, PortQueueCounters, SwitchCounters};
 use crate::ids::{CoflowId, FlowId, PlaneId, RackId};
-use crate::placement::advisor::{NetworkState, Open, Proposal};
+use crate::placement::advisor::{NetworkState, PendingCoflow, Proposal};
 use crate::plan::paths::Steer;
 use crate::units::{BitRate, Bytes, Span, Time, is_zero};
 
@@ -50,7 +50,7 @@ pub struct Snapshot {
     /// The oldest are forgotten.
     pub proposals: Vec<Arc<ProposalView>>,
     /// What is held of the proposals, by id.
-    pub held: Vec<Arc<Open>>,
+    pub held: Vec<Arc<PendingCoflow>>,
     /// What placements are judged by, without coflows: [`Snapshot::standing`] has them.
     pub ground: NetworkState,
     /// Counters of the control loop.
@@ -93,8 +93,8 @@ impl Snapshot {
 /// What placements are judged by: `ground`, and all coflows that are open or `held`.
 pub(super) fn standing(
     ground: NetworkState,
-    live: &Live,
-    held: impl Iterator<Item = Arc<Open>>,
+    live: &LiveAccounts,
+    held: impl Iterator<Item = Arc<PendingCoflow>>,
 ) -> NetworkState {
     let mut coflows = live.to_carry(ground.threshold);
     coflows.extend(held);
@@ -136,7 +136,7 @@ pub struct QueuesSeen {
     pub at: Time,
     /// Hosts' ports, then ToRs', then switches'. Packets and drops go on where the kernel's 32-bit
     /// numbers begin again.
-    pub ports: Vec<PortQueues>,
+    pub ports: Vec<PortQueueCounters>,
 }
 
 /// A circuit.
@@ -195,7 +195,7 @@ pub struct PortView {
 pub struct Coflows {
     /// Coflows that are open, and those that have ended and whose bytes are not split between
     /// circuits and EPS yet; by id.
-    pub live: Live,
+    pub live: LiveAccounts,
     /// How many are open: have neither finished nor been cancelled.
     pub open: usize,
     /// The last that have ended.
@@ -360,13 +360,13 @@ pub struct Record {
     pub at: Time,
     /// What happened.
     #[serde(flatten)]
-    pub what: What,
+    pub what: RecordedEvent,
 }
 
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
-pub enum What {
+pub enum RecordedEvent {
     /// A cycle decided.
     Cycle {
         /// Its number.

@@ -14,9 +14,9 @@ use super::Rejected;
 use crate::coflows::FlowSpec;
 use crate::ids::{CoflowId, HostId};
 use crate::paths::choose::{PathPolicy, default_list, load_of, rates, shortest, valiant};
-use crate::paths::optimise::{Flow, cost, optimise};
-use crate::paths::{List, ListError, Load, Switches, Units};
-use crate::plan::paths::{Ends, Lists, PathError, Ports, Steer, SteerResult, check, diff};
+use crate::paths::optimise::{RoutedFlow, cost, optimise};
+use crate::paths::{List, ListError, SwitchRates, Switches, Units};
+use crate::plan::paths::{Lists, PathEnds, PathError, Ports, Steer, SteerResult, check, diff};
 use crate::topology::Topology;
 use crate::topology::graph::{Routes, Tier};
 use crate::topology::types::Types;
@@ -25,7 +25,7 @@ use crate::units::{BitRate, Bytes};
 mod typed;
 
 /// A pair of hosts, from and to.
-type Pair = (HostId, HostId);
+type HostPair = (HostId, HostId);
 
 /// What decided a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -132,13 +132,13 @@ pub struct Paths {
     policy: PathPolicy,
     seed: u64,
     units: Units,
-    coflows: BTreeMap<CoflowId, Vec<Flow>>,
+    coflows: BTreeMap<CoflowId, Vec<RoutedFlow>>,
     /// Of them, those with types.
     with_types: BTreeSet<CoflowId>,
     /// Flows of open coflows by ends; their lists are those that the policy chose, empty for the
     /// default way.
-    flows: BTreeMap<Pair, Flow>,
-    manual: BTreeMap<Ends, List>,
+    flows: BTreeMap<HostPair, RoutedFlow>,
+    manual: BTreeMap<PathEnds, List>,
     /// Switches that have failed.
     failed: BTreeSet<u32>,
     /// Pairs of switches whose link is down, of several at least one: which of them a list takes is
@@ -247,7 +247,7 @@ impl Paths {
             )));
         }
         self.expect_possible(types)?;
-        let mut sums: BTreeMap<Pair, u64> = BTreeMap::new();
+        let mut sums: BTreeMap<HostPair, u64> = BTreeMap::new();
         for f in given.iter().filter(|f| f.from != f.to && f.bytes > Bytes::ZERO) {
             let sum = sums.entry((f.from, f.to)).or_default();
             *sum = sum.saturating_add(f.bytes.0);
@@ -255,7 +255,7 @@ impl Paths {
         let list: Vec<(HostId, HostId, u64)> =
             sums.into_iter().map(|((a, b), n)| (a, b, n)).collect();
         let rates = rates(&list, |h| self.topology.hosts[h.index()].nic.0);
-        let flow = |(&(from, to, bytes), rate)| Flow {
+        let flow = |(&(from, to, bytes), rate)| RoutedFlow {
             from,
             to,
             bytes,
@@ -263,9 +263,9 @@ impl Paths {
             list: List::default(),
             types: types.clone(),
         };
-        let own: Vec<Flow> = list.iter().zip(rates).map(flow).collect();
+        let own: Vec<RoutedFlow> = list.iter().zip(rates).map(flow).collect();
         for f in &own {
-            let all = self.flows.entry((f.from, f.to)).or_insert(Flow {
+            let all = self.flows.entry((f.from, f.to)).or_insert(RoutedFlow {
                 bytes: 0,
                 rate: 0,
                 types: Types::default(),
@@ -274,7 +274,7 @@ impl Paths {
             (all.bytes, all.rate) =
                 (all.bytes.saturating_add(f.bytes), all.rate.saturating_add(f.rate));
         }
-        let pairs: Vec<Pair> =
+        let pairs: Vec<HostPair> =
             own.iter().filter(|f| !f.types.are_free()).map(|f| (f.from, f.to)).collect();
         let old = self.coflows.insert(id, own);
         self.with_types.remove(&id);
@@ -296,7 +296,7 @@ impl Paths {
         true
     }
 
-    fn take_off(&mut self, own: Vec<Flow>) {
+    fn take_off(&mut self, own: Vec<RoutedFlow>) {
         for f in own {
             let ends = (f.from, f.to);
             let Some(all) = self.flows.get_mut(&ends) else { continue };
@@ -315,7 +315,7 @@ impl Paths {
     ///
     /// # Errors
     /// Why no flow could take it, or not beside the others; nothing is changed then.
-    pub fn set(&mut self, ends: Ends, list: List) -> Result<(), Rejected> {
+    pub fn set(&mut self, ends: PathEnds, list: List) -> Result<(), Rejected> {
         let web = self.web()?;
         let invalid = |e: PathError| Rejected::Invalid(e.to_string());
         check(&Steer::new(ends, Some(list.clone())), &web.whole).map_err(invalid)?;
@@ -348,7 +348,7 @@ impl Paths {
     ///
     /// # Errors
     /// None was set by hand for this pair, or this flow.
-    pub fn unset(&mut self, ends: Ends) -> Result<(), Rejected> {
+    pub fn unset(&mut self, ends: PathEnds) -> Result<(), Rejected> {
         self.web()?;
         if self.manual.remove(&ends).is_none() {
             return Err(Rejected::NotFound(format!("a list set by hand {}", self.told(ends))));
@@ -438,8 +438,8 @@ impl Paths {
     /// Algorithm 1 over all flows but those whose lists were set by hand. Returns how many found no
     /// list with room, or no way while links are down.
     fn optimise(&mut self, web: &Web) -> usize {
-        let by_hand: Vec<Flow> = self.effective(web).filter(|f| self.is_by_hand(f)).collect();
-        let mut own: Vec<Flow> =
+        let by_hand: Vec<RoutedFlow> = self.effective(web).filter(|f| self.is_by_hand(f)).collect();
+        let mut own: Vec<RoutedFlow> =
             self.flows.values().filter(|f| !self.is_by_hand(f)).cloned().collect();
         own.iter_mut().filter(|f| !web.net.holds(&f.list)).for_each(|f| f.list = List::default());
         let mut load = load_of(&web.net, own.iter().chain(&by_hand));
@@ -450,8 +450,8 @@ impl Paths {
         done.saturated + done.cut
     }
 
-    fn is_by_hand(&self, f: &Flow) -> bool {
-        self.manual.contains_key(&Ends::pair(f.from, f.to))
+    fn is_by_hand(&self, f: &RoutedFlow) -> bool {
+        self.manual.contains_key(&PathEnds::pair(f.from, f.to))
     }
 
     /// What the fabric should hold: lists that were set by hand, and those of active flows.
@@ -461,7 +461,7 @@ impl Paths {
             .iter()
             .filter(|f| !f.1.list.0.is_empty())
             .map(|(&pair, f)| (pair.into(), f.list.clone()));
-        let mut all: BTreeMap<Ends, List> = chosen.collect();
+        let mut all: BTreeMap<PathEnds, List> = chosen.collect();
         all.extend(self.answers());
         all.extend(self.manual.iter().map(|(ends, list)| (*ends, list.clone())));
         Lists(all)
@@ -469,7 +469,7 @@ impl Paths {
 
     /// Lists for what goes back to the senders of active flows, such as acknowledgements, where its
     /// default way crosses a link that is down. O(flows x (switches + links)) while one is.
-    fn answers(&self) -> BTreeMap<Ends, List> {
+    fn answers(&self) -> BTreeMap<PathEnds, List> {
         let cut = self.policy == PathPolicy::Hit && !self.apart.is_empty();
         let Some(web) = self.web.as_ref().filter(|_| cut) else { return BTreeMap::new() };
         let back = self
@@ -516,18 +516,20 @@ impl Paths {
     }
 
     /// The network's default way between two hosts.
-    fn default_list(&self, web: &Web, (from, to): Pair) -> List {
+    fn default_list(&self, web: &Web, (from, to): HostPair) -> List {
         let (a, b) = (self.topology.rack_of(from), self.topology.rack_of(to));
         default_list(&web.net, &web.routes, (a, b), (from, to))
     }
 
     /// The active flows with the lists that they take.
-    fn effective<'a>(&'a self, web: &'a Web) -> impl Iterator<Item = Flow> + 'a {
-        self.flows.iter().map(|(&pair, f)| Flow { list: self.list_of(web, pair), ..f.clone() })
+    fn effective<'a>(&'a self, web: &'a Web) -> impl Iterator<Item = RoutedFlow> + 'a {
+        self.flows
+            .iter()
+            .map(|(&pair, f)| RoutedFlow { list: self.list_of(web, pair), ..f.clone() })
     }
 
     /// The list that all flows between two hosts take.
-    fn list_of(&self, web: &Web, pair: Pair) -> List {
+    fn list_of(&self, web: &Web, pair: HostPair) -> List {
         let chosen = || self.flows.get(&pair).map(|f| &f.list).filter(|l| !l.0.is_empty());
         self.manual
             .get(&pair.into())
@@ -537,12 +539,12 @@ impl Paths {
     }
 
     fn cost(&self, web: &Web) -> u64 {
-        let flows: Vec<Flow> = self.effective(web).collect();
+        let flows: Vec<RoutedFlow> = self.effective(web).collect();
         u64::try_from(cost(&web.net, &flows)).unwrap_or(u64::MAX)
     }
 
     /// A pair of hosts, or a flow between them, in words.
-    fn told(&self, Ends { from, to, ports }: Ends) -> String {
+    fn told(&self, PathEnds { from, to, ports }: PathEnds) -> String {
         let flow = ports.map_or_else(String::new, |p| {
             format!(" of the flow from port {} to port {}", p.from, p.to)
         });
@@ -568,7 +570,7 @@ impl Paths {
             .manual
             .iter()
             .filter(|m| m.0.ports.is_none() && !self.flows.contains_key(&m.0.hosts()));
-        let idle = idle.map(|(e, list)| Flow {
+        let idle = idle.map(|(e, list)| RoutedFlow {
             from: e.from,
             to: e.to,
             bytes: 0,
@@ -576,13 +578,13 @@ impl Paths {
             list: list.clone(),
             types: Types::default(),
         });
-        let mut flows: Vec<Flow> = self.effective(web).chain(idle).collect();
+        let mut flows: Vec<RoutedFlow> = self.effective(web).chain(idle).collect();
         flows.sort_by_key(|f| (f.from, f.to));
         let load = load_of(&web.net, &flows);
         let mut crossing = vec![0u32; web.net.len()];
         flows.iter().flat_map(|f| &f.list.0).for_each(|&s| crossing[s as usize] += 1);
         let (typed, unmet) = (self.typed(), self.unmet(web));
-        let pair = |f: &Flow| {
+        let pair = |f: &RoutedFlow| {
             let chosen = self.flows.get(&(f.from, f.to)).is_some_and(|f| !f.list.0.is_empty());
             let by = match (self.is_by_hand(f), chosen) {
                 (true, _) => DecidedBy::Manual,
@@ -657,7 +659,7 @@ impl Paths {
         paths.renew();
         for p in &view.pairs {
             let (ends, chosen) =
-                (Ends { from: p.from, to: p.to, ports: p.ports }, p.by == DecidedBy::Policy);
+                (PathEnds { from: p.from, to: p.to, ports: p.ports }, p.by == DecidedBy::Policy);
             if p.by == DecidedBy::Manual {
                 paths.manual.insert(ends, p.list.clone());
             }
@@ -665,7 +667,7 @@ impl Paths {
             if p.bytes > Bytes::ZERO {
                 paths.flows.insert(
                     ends.hosts(),
-                    Flow {
+                    RoutedFlow {
                         from: p.from,
                         to: p.to,
                         bytes: p.bytes.0,
@@ -685,7 +687,7 @@ impl Paths {
 
 /// What every switch of a list would carry with a flow of `rate` more, against what it can, in
 /// words.
-fn told_load(net: &Switches, load: &Load, list: &List, rate: u64) -> String {
+fn told_load(net: &Switches, load: &SwitchRates, list: &List, rate: u64) -> String {
     let of = |s: u32| net.capacity(s).map_or("any load".into(), |c| BitRate(c).to_string());
     let one = |&s: &u32| {
         format!(

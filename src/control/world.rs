@@ -12,13 +12,13 @@ const NAMED: usize = 4;
 
 /// What observations said about damage.
 #[derive(Clone, Debug, Default)]
-pub struct World {
+pub struct ObservedDamage {
     /// What the last observation said.
     now: BTreeSet<String>,
     tampered: Option<Tampered>,
 }
 
-impl World {
+impl ObservedDamage {
     /// Takes note of what an observation says. Gives the damage in words, if there is any, and
     /// whether any of it is new.
     pub fn look(&mut self, damage: &[Damage], now: Time) -> Option<(String, bool)> {
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn what_lasts_is_new_once_and_what_comes_again_is_new_again() {
-        let mut w = World::default();
+        let mut w = ObservedDamage::default();
         let damage = |n: usize| {
             (0..n)
                 .map(|k| Damage { what: format!("l{k}"), ..Damage::default() })

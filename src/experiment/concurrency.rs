@@ -10,7 +10,7 @@ use rand_chacha::ChaCha8Rng;
 use crate::coflows::network::Network;
 use crate::coflows::{CoflowSpec, FlowSpec};
 use crate::ids::{CoflowId, HostId};
-use crate::sim::{Settings, SimFabric};
+use crate::sim::{SimFabric, SimSettings};
 use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
 
@@ -36,7 +36,7 @@ fn one(topology: &Arc<Topology>, network: Network, m: u32, rng: &mut ChaCha8Rng)
         topology.hosts.len(),
         SimFabric::new(
             topology.clone(),
-            Settings { circuits: false, network, ..Settings::default() },
+            SimSettings { circuits: false, network, ..SimSettings::default() },
         ),
     );
     for to in 0..hosts {

@@ -16,7 +16,7 @@ use crate::placement::baselines::shuffle_watcher::ShuffleWatcherOptions;
 use crate::placement::cluster::Cluster;
 use crate::placement::corral::executor::AdHoc;
 use crate::placement::corral::{Provisioning, Scenario};
-use crate::placement::policy::{Order, ReduceStart};
+use crate::placement::policy::{JobOrder, ReduceStart};
 use crate::placement::{Kind, Policy};
 use crate::runtime::jobs::errors::Errors;
 use crate::topology::Topology;
@@ -100,7 +100,8 @@ fn watcher() -> System {
     let mut s = electrical(WATCHER, Kind::ShuffleWatcher, MaxMin);
     s.jobs_by.placement.policy =
         Policy::ShuffleWatcher(ShuffleWatcherOptions { confine: true, ..Default::default() });
-    (s.jobs_by.settings.order, s.jobs_by.settings.reduces) = (Order::Capacity, ReduceStart::RampUp);
+    (s.jobs_by.settings.order, s.jobs_by.settings.reduces) =
+        (JobOrder::Capacity, ReduceStart::RampUp);
     s
 }
 

@@ -14,7 +14,7 @@ use crate::placement::{Kind, Policy};
 use crate::runtime::jobs::errors::Errors;
 use crate::topology::Topology;
 use crate::units::{BitRate, Span};
-use crate::workload::swim::Row;
+use crate::workload::swim::SwimJob;
 use crate::workload::synth_jobs::Mix;
 
 const MIXED: &str = "half recurring";
@@ -84,7 +84,7 @@ fn systems() -> Vec<System> {
 }
 
 /// What is run; with rows of a trace, the jobs are drawn from them.
-pub fn settings(size: Size, rows: Option<&Arc<[Row]>>) -> Vec<Setting> {
+pub fn settings(size: Size, rows: Option<&Arc<[SwimJob]>>) -> Vec<Setting> {
     let at = |core| {
         Arc::new(network(
             "co-scheduler",

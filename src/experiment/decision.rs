@@ -9,8 +9,8 @@ use crate::ids::{HostId, JobId, RackId};
 use crate::placement::policy::{Block, Needs, Pick, Placement, View, startable};
 use crate::placement::pushbox::{PushBox, PushBoxOptions};
 use crate::placement::spec::Common;
-use crate::scheduler::state::Settings;
-use crate::scheduler::{Action, Event, Scheduler};
+use crate::scheduler::state::SchedulerSettings;
+use crate::scheduler::{SchedulerAction, SchedulerEvent, TaskScheduler};
 use crate::topology::Topology;
 use crate::units::{BitRate, Bytes, Span, Time};
 use crate::workload::jobs::{JobSpec, StageSpec, TaskTimes};
@@ -56,12 +56,15 @@ const HOSTS: u32 = 20;
 /// fetches, `jobs` in all, as jobs of which it waits for a slot. Map outputs of a job are on two
 /// hosts, so that its reduce task fetches wherever it runs. Coflows that wait are larger than those
 /// on their way.
-pub fn crowded(jobs: u32) -> Scheduler {
+pub fn crowded(jobs: u32) -> TaskScheduler {
     let nic = BitRate::mbit(10_000);
     let mut topology = Topology::uniform("crowded", 0, 0, nic, nic, vec![]);
     (0..HOSTS).for_each(|_| topology.push_rack(1, jobs / HOSTS + 1, nic, nic));
-    let mut s =
-        Scheduler::new(Arc::new(topology), Settings::default(), Box::new(Spread { first: jobs }));
+    let mut s = TaskScheduler::new(
+        Arc::new(topology),
+        SchedulerSettings::default(),
+        Box::new(Spread { first: jobs }),
+    );
     let stage = |tasks| StageSpec {
         name: String::new(),
         tasks,
@@ -76,16 +79,17 @@ pub fn crowded(jobs: u32) -> Scheduler {
             id: JobId(k),
             ..JobSpec::map_reduce("j", Time::ZERO, stage(2), stage(1), shuffle)
         };
-        s.handle(Event::Submitted(Box::new(job)), Time::ZERO).expect("jobs come in their order");
+        s.handle(SchedulerEvent::Submitted(Box::new(job)), Time::ZERO)
+            .expect("jobs come in their order");
     }
     let mut maps = vec![];
     loop {
         while let Some(action) = s.poll_action() {
             match action {
-                Action::PlaceData { job, .. } => {
-                    s.handle(Event::DataPlaced(job), Time::ZERO).expect("jobs come in their order")
-                }
-                Action::Compute { task, attempt, .. } => maps.push((task, attempt)),
+                SchedulerAction::PlaceData { job, .. } => s
+                    .handle(SchedulerEvent::DataPlaced(job), Time::ZERO)
+                    .expect("jobs come in their order"),
+                SchedulerAction::Compute { task, attempt, .. } => maps.push((task, attempt)),
                 _ => {}
             }
         }
@@ -93,7 +97,7 @@ pub fn crowded(jobs: u32) -> Scheduler {
             break;
         }
         for (task, attempt) in maps.drain(..) {
-            s.handle(Event::TaskFinished(task, attempt), Time::ZERO).expect("it computes");
+            s.handle(SchedulerEvent::TaskFinished(task, attempt), Time::ZERO).expect("it computes");
         }
     }
     s
@@ -101,7 +105,7 @@ pub fn crowded(jobs: u32) -> Scheduler {
 
 /// The times of decisions about free slots of the crowded cluster, the shortest first, and how many
 /// of them gave a slot away.
-pub fn decisions(s: &Scheduler, options: PushBoxOptions) -> (Vec<Duration>, usize) {
+pub fn decisions(s: &TaskScheduler, options: PushBoxOptions) -> (Vec<Duration>, usize) {
     let view = s.state();
     let mut policy = PushBox::new(options, &Common::default());
     policy.needs(&view.topology);

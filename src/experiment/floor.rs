@@ -207,7 +207,7 @@ mod tests {
     use crate::coflows::network::NetworkKind;
     use crate::placement::Kind;
     use crate::runtime::jobs::simulate::{SimulatedJobs, simulate};
-    use crate::scheduler::queues::Order;
+    use crate::scheduler::queues::JobOrder;
     use crate::setting::electrical;
     use crate::topology::Framing;
     use crate::units::{BitRate, Bytes, Time};
@@ -286,7 +286,7 @@ mod tests {
             let t = Arc::new(flat(hosts, slots));
             let mut system = electrical("y", kind, NetworkKind::MaxMin);
             system.jobs_by.settings.grain = Grain::Host;
-            system.jobs_by.settings.order = Order::Fair;
+            system.jobs_by.settings.order = JobOrder::Fair;
             system.jobs_by.placement.common.slowstart = if late { 100 } else { 5 };
             let list = JobList::new("l", jobs);
             let (plan, jobs_by) = (&system.plan, &system.jobs_by);

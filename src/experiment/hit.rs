@@ -20,7 +20,7 @@ use crate::scheduler::state::Grain;
 use crate::topology::graph::Graph;
 use crate::topology::{Core, Framing, Topology};
 use crate::units::{BitRate, Bytes, Span};
-use crate::workload::puma::Class;
+use crate::workload::puma::ShuffleClass;
 use crate::workload::synth_jobs::Mix;
 
 const TESTBED: &str = "testbed";
@@ -161,7 +161,7 @@ pub fn settings(size: Size) -> Vec<Setting> {
     // shuffles are traffic.
     let small =
         |jobs, class| Load { class, reads: false, block: Some(Bytes(625_000_000)), ..puma(jobs) };
-    let heavy = |jobs| Load { class: Some(Class::Heavy), reads: false, ..puma(jobs) };
+    let heavy = |jobs| Load { class: Some(ShuffleClass::Heavy), reads: false, ..puma(jobs) };
     let bed = network("testbed", (1, 8, 20), BitRate(16 * GBIT.0), Graph::tree(1, &[], None));
     let mut all = vec![
         setting(TESTBED, "8 servers of 20 slots at one switch, 16 Gb/s, 20 jobs of PUMA at once".into(), bed, puma(20)),
@@ -172,7 +172,9 @@ pub fn settings(size: Size) -> Vec<Setting> {
             small(20, None),
         ),
     ];
-    for (name, class) in [(HEAVY, Class::Heavy), (MEDIUM, Class::Medium), (LIGHT, Class::Light)] {
+    for (name, class) in
+        [(HEAVY, ShuffleClass::Heavy), (MEDIUM, ShuffleClass::Medium), (LIGHT, ShuffleClass::Light)]
+    {
         let about = format!(
             "the same tree with half of the slots busy; {} of 16 maps and 4 reduces",
             class.words()
@@ -197,7 +199,7 @@ pub fn settings(size: Size) -> Vec<Setting> {
             name,
             format!("one heavy job on {name} of 64 hosts with half of the slots busy"),
             half_busy(shape(name)),
-            small(1, Some(Class::Heavy)),
+            small(1, Some(ShuffleClass::Heavy)),
         ));
     }
     for (name, bps) in RATES {
@@ -209,7 +211,7 @@ pub fn settings(size: Size) -> Vec<Setting> {
             name,
             format!("the tree of 64 hosts of 2 slots; {jobs} heavy jobs at once"),
             tree(4, 2, GBIT),
-            small(jobs, Some(Class::Heavy)),
+            small(jobs, Some(ShuffleClass::Heavy)),
         ));
     }
     let again = |s: &Setting| {
@@ -357,8 +359,8 @@ mod tests {
     use rand::seq::SliceRandom as _;
 
     use crate::ids::HostId;
-    use crate::paths::{Load as Carried, Switches, Units};
-    use crate::placement::hit::wave::{Distances, Pair};
+    use crate::paths::{SwitchRates as Carried, Switches, Units};
+    use crate::placement::hit::wave::{Distances, TaskPair};
 
     /// Maps and reduces of the single job of figure 8a.
     const MAPS: usize = 16;
@@ -393,7 +395,7 @@ mod tests {
             &net,
             &Carried::new(&net),
             t.hosts.len(),
-            &[Pair { from: 0, to: 0, bytes: 0, rate: 0 }],
+            &[TaskPair { from: 0, to: 0, bytes: 0, rate: 0 }],
         );
         let one = |seed| {
             let mut rng = ChaCha8Rng::seed_from_u64(seed);

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use super::measure::{HOP_MICROS, Measure};
 use crate::coflows::CoflowSpec;
-use crate::control::record::{Record, What};
+use crate::control::record::{Record, RecordedEvent};
 use crate::ids::{CoflowId, HostId};
 use crate::paths::choose::default_list;
 use crate::paths::{Switches, Units};
 use crate::plan::paths::Lists;
 use crate::runtime::jobs::simulate::Line;
-use crate::scheduler::Action;
+use crate::scheduler::SchedulerAction;
 use crate::topology::Topology;
 use crate::topology::graph::Routes;
 use crate::units::{Bytes, Time};
@@ -64,9 +64,10 @@ impl<'a> Hops<'a> {
     /// Takes a line of the event log.
     pub fn hear(&mut self, line: &Line) {
         match line {
-            Line::Jobs { at, job_action: Action::StartCoflow { coflow, shuffle: true, .. } } => {
-                self.begins(*at, coflow)
-            }
+            Line::Jobs {
+                at,
+                job_action: SchedulerAction::StartCoflow { coflow, shuffle: true, .. },
+            } => self.begins(*at, coflow),
             Line::Jobs { .. } => {}
             Line::Network(record) => self.record(record),
         }
@@ -82,13 +83,13 @@ impl<'a> Hops<'a> {
     /// Takes a line of the controller's log.
     pub fn record(&mut self, record: &Record) {
         match &record.what {
-            What::Paths { lists, .. } => {
+            RecordedEvent::Paths { lists, .. } => {
                 for s in lists {
                     self.lists.follow(s);
                 }
             }
             // Lists that its end gives back are told of after it.
-            What::CoflowFinished { id, .. } => {
+            RecordedEvent::CoflowFinished { id, .. } => {
                 if let Some(flows) = self.open.remove(id) {
                     self.last = record.at;
                     flows.into_iter().for_each(|f| self.count(f));
@@ -155,8 +156,12 @@ mod tests {
         let flow =
             |from, to, bytes| FlowSpec { from: HostId(from), to: HostId(to), bytes: Bytes(bytes) };
         let coflow = |id, flows| CoflowSpec::new(CoflowId(id), "", Time(0), flows);
-        let start =
-            |coflow, shuffle| Action::StartCoflow { coflow, job: JobId(0), stage: 1, shuffle };
+        let start = |coflow, shuffle| SchedulerAction::StartCoflow {
+            coflow,
+            job: JobId(0),
+            stage: 1,
+            shuffle,
+        };
         let (a, read) = (
             start(coflow(0, vec![flow(0, 1, 10_000_000_000), flow(0, 3, 1_000_000_000)]), true),
             start(coflow(1, vec![flow(0, 3, 5)]), false),
@@ -165,10 +170,13 @@ mod tests {
         w.hear(&Line::Jobs { at: Time::ZERO + Span::secs(1), job_action: &read });
         let at =
             |secs, what| Line::Network(Record { seq: 0, at: Time::ZERO + Span::secs(secs), what });
-        let finished = |id| What::CoflowFinished { id: CoflowId(id), cct: Span::secs(1) };
+        let finished = |id| RecordedEvent::CoflowFinished { id: CoflowId(id), cct: Span::secs(1) };
         let steer =
             Steer { from: HostId(0), to: HostId(3), ports: None, list: Some(List(vec![0, 3, 1])) };
-        w.hear(&at(1, What::Paths { lists: vec![steer], saturated: 0, before: 0, after: 0 }));
+        w.hear(&at(
+            1,
+            RecordedEvent::Paths { lists: vec![steer], saturated: 0, before: 0, after: 0 },
+        ));
         w.hear(&at(2, finished(1)));
         w.hear(&at(3, finished(0)));
         // 10 GB over one switch, 1 GB over three; three and five nodes; 11 GB in two seconds. Reads

@@ -16,7 +16,7 @@ use crate::placement::{Kind, Policy};
 use crate::runtime::jobs::errors::Errors;
 use crate::scheduler::state::Grain;
 use crate::units::{BitRate, Bytes, Span};
-use crate::workload::swim::Row;
+use crate::workload::swim::SwimJob;
 use crate::workload::synth_jobs::Mix;
 
 const BATCH: &str = "batch";
@@ -149,7 +149,7 @@ fn points<T: Copy>(thin: bool, quick: &'static [T], more: &'static [T]) -> impl 
 }
 
 /// What is run; with rows of a trace, the jobs are drawn from them.
-pub fn settings(size: Size, rows: Option<&Arc<[Row]>>) -> Vec<Setting> {
+pub fn settings(size: Size, rows: Option<&Arc<[SwimJob]>>) -> Vec<Setting> {
     let mut all = simulated(size, rows);
     all.extend(on_geni(Size { free: size.free.on_testbed(), ..size }, rows));
     let second = Span::secs(1);
@@ -197,11 +197,17 @@ pub fn settings(size: Size, rows: Option<&Arc<[Row]>>) -> Vec<Setting> {
     all
 }
 
-fn load(jobs: usize, window: Span, recurring: u32, size: Size, rows: Option<&Arc<[Row]>>) -> Load {
+fn load(
+    jobs: usize,
+    window: Span,
+    recurring: u32,
+    size: Size,
+    rows: Option<&Arc<[SwimJob]>>,
+) -> Load {
     Load { rows: rows.cloned(), ..Load::new(Mix::Jobpacker, jobs, window, recurring, size) }
 }
 
-fn simulated(size: Size, rows: Option<&Arc<[Row]>>) -> Vec<Setting> {
+fn simulated(size: Size, rows: Option<&Arc<[SwimJob]>>) -> Vec<Setting> {
     let topology = Arc::new(network("jobpacker", &Cluster::jobpacker()));
     let setting = |name, about: &str, load: Load| Setting {
         name,
@@ -257,7 +263,7 @@ fn simulated(size: Size, rows: Option<&Arc<[Row]>>) -> Vec<Setting> {
     all
 }
 
-fn on_geni(size: Size, rows: Option<&Arc<[Row]>>) -> Vec<Setting> {
+fn on_geni(size: Size, rows: Option<&Arc<[SwimJob]>>) -> Vec<Setting> {
     let topology = Arc::new(network("geni", &geni()));
     let setting = |name, about: &str, window, recurring| {
         let systems = systems(geni().elephant);

@@ -15,7 +15,7 @@ use crate::coflows::elephants::Admit;
 use crate::coflows::network::NetworkKind;
 use crate::control::policy::SchedulerKind;
 use crate::placement::joint::executor::JointOptions;
-use crate::placement::policy::{Order, ReduceStart};
+use crate::placement::policy::{JobOrder, ReduceStart};
 use crate::placement::{Kind, Policy};
 use crate::topology::Topology;
 use crate::units::{Bytes, Span};
@@ -155,7 +155,7 @@ fn systems(s: &Setting, look: bool) -> Vec<System> {
 fn strong(name: &'static str, of: &System) -> System {
     let mut s = System { name, ..of.clone() };
     let settings = &mut s.jobs_by.settings;
-    (settings.order, settings.reduces) = (Order::Srpt, ReduceStart::AllPlaced);
+    (settings.order, settings.reduces) = (JobOrder::Srpt, ReduceStart::AllPlaced);
     settings.orders.clear();
     s.jobs_by.placement.common.slowstart = 100;
     s

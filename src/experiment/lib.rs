@@ -58,7 +58,7 @@ use setting::Setting;
 use crate::scheduler::state::Grain;
 use crate::units::Span;
 use crate::workload::coflow_benchmark::Trace;
-use crate::workload::swim::Row;
+use crate::workload::swim::SwimJob;
 
 /// Whose evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
@@ -167,7 +167,7 @@ pub struct Traces {
     /// Facebook's coflows, for PushBox.
     pub coflows: Option<Arc<Trace>>,
     /// Rows of SWIM's Facebook jobs, for JobPacker and Co-scheduler.
-    pub jobs: Option<Arc<[Row]>>,
+    pub jobs: Option<Arc<[SwimJob]>>,
 }
 
 impl Paper {

@@ -12,11 +12,11 @@ use super::runs::Measure::{
 use super::setting::{Load, Setting, System, TRACE_JOBS, Work, electrical, network};
 use crate::coflows::network::NetworkKind::{self, Fifo, MaxMin, Priority};
 use crate::placement::cluster::Cluster;
-use crate::placement::policy::{Flows, ReduceStart};
+use crate::placement::policy::{FlowGranularity, ReduceStart};
 use crate::placement::pushbox::PushBoxOptions;
 use crate::placement::pushbox::estimate::RackLocal;
 use crate::placement::{Kind, Policy};
-use crate::scheduler::queues::Order;
+use crate::scheduler::queues::JobOrder;
 use crate::scheduler::state::Grain;
 use crate::topology::Topology;
 use crate::units::{BitRate, Span};
@@ -95,17 +95,17 @@ fn flat(machines_: u64, slots: u32) -> Topology {
 
 /// A system on a network without circuits, where each task has connections of its own (section 4);
 /// tasks receive when `slowstart` per cent of the maps are done.
-fn on(name: &'static str, kind: Kind, net: NetworkKind, slowstart: u32, order: Order) -> System {
+fn on(name: &'static str, kind: Kind, net: NetworkKind, slowstart: u32, order: JobOrder) -> System {
     let mut s = electrical(name, kind, net);
     s.jobs_by.settings.grain = Grain::Host;
     s.jobs_by.settings.order = order;
-    s.jobs_by.settings.flows = Flows::Task;
+    s.jobs_by.settings.flows = FlowGranularity::Task;
     s.jobs_by.placement.common.slowstart = slowstart;
     s
 }
 
 /// The four of a comparison; the network of Hadoop and ShuffleWatcher, and that of NEAT.
-fn four((plain, neat): (NetworkKind, NetworkKind), slowstart: u32, order: Order) -> Vec<System> {
+fn four((plain, neat): (NetworkKind, NetworkKind), slowstart: u32, order: JobOrder) -> Vec<System> {
     vec![
         on(HADOOP, Kind::Delay, plain, slowstart, order),
         on(WATCHER, Kind::ShuffleWatcher, plain, slowstart, order),
@@ -115,7 +115,7 @@ fn four((plain, neat): (NetworkKind, NetworkKind), slowstart: u32, order: Order)
 }
 
 fn fair(slowstart: u32) -> Vec<System> {
-    four((MaxMin, Priority), slowstart, Order::Fair)
+    four((MaxMin, Priority), slowstart, JobOrder::Fair)
 }
 
 /// PushBox without one of its parts, and with errors of foresight.
@@ -139,7 +139,7 @@ fn dissected(slowstart: u32) -> impl Iterator<Item = System> {
 
 /// PushBox with other options.
 fn with(name: &'static str, options: PushBoxOptions, slowstart: u32) -> System {
-    let mut s = on(name, Kind::Pushbox, Priority, slowstart, Order::Fair);
+    let mut s = on(name, Kind::Pushbox, Priority, slowstart, JobOrder::Fair);
     s.jobs_by.placement.policy = Policy::Pushbox(options);
     s
 }
@@ -183,13 +183,13 @@ pub fn settings(size: Size, trace: Option<&Arc<Trace>>) -> Vec<Setting> {
         fair(late).into_iter().chain(dissected(late)).collect(),
         jobs(),
     ));
-    let mut ordered = four((Fifo, Fifo), late, Order::Fifo);
+    let mut ordered = four((Fifo, Fifo), late, JobOrder::Fifo);
     let as_they_are = [
         (UNORDERED, Kind::Delay, MaxMin),
         (WATCHER_AS_IT_IS, Kind::ShuffleWatcher, MaxMin),
         (NEAT_AS_IT_IS, Kind::Neat, Priority),
     ];
-    ordered.extend(as_they_are.map(|(name, kind, net)| on(name, kind, net, late, Order::Fifo)));
+    ordered.extend(as_they_are.map(|(name, kind, net)| on(name, kind, net, late, JobOrder::Fifo)));
     all.push(setting(
         FIFO,
         "the same, jobs and, but for the last three, coflows as they came".into(),
@@ -198,7 +198,9 @@ pub fn settings(size: Size, trace: Option<&Arc<Trace>>) -> Vec<Setting> {
         jobs(),
     ));
     let mut queues = fair(late);
-    queues.iter_mut().for_each(|s| s.jobs_by.settings.orders = vec![Order::Fifo, Order::Fair]);
+    queues
+        .iter_mut()
+        .for_each(|s| s.jobs_by.settings.orders = vec![JobOrder::Fifo, JobOrder::Fair]);
     let about_queues =
         "the same, jobs below 100 MB in a FIFO queue, the others in a Fair one".into();
     all.push(setting(
@@ -250,13 +252,13 @@ pub fn settings(size: Size, trace: Option<&Arc<Trace>>) -> Vec<Setting> {
     }
     for (k, name) in INPUT_TASKS.into_iter().enumerate() {
         let about = "20 machines; on each m tasks fetch without end, each from 5 machines at random, by random strict priority".into();
-        let one = on(PRIORITIES, Kind::Fair, Priority, late, Order::Fair);
+        let one = on(PRIORITIES, Kind::Fair, Priority, late, JobOrder::Fair);
         let work = Work::Concurrency(k as u32 + 1);
         all.push(Setting { work, ..setting(name, about, flat(20, 20), vec![one], jobs()) });
     }
     for (name, coflows) in DECISIONS {
         let about = "20 machines, on which more than m tasks fetch; this number of jobs has a coflow on its way, and as many wait".into();
-        let one = on(PUSHBOX, Kind::Pushbox, Priority, late, Order::Fair);
+        let one = on(PUSHBOX, Kind::Pushbox, Priority, late, JobOrder::Fair);
         all.push(Setting {
             work: Work::Decide(coflows),
             ..setting(name, about, flat(20, 20), vec![one], jobs())

@@ -225,7 +225,11 @@ fn planned(setting: &Setting, system: &System, jobs: &JobList, scenario: Scenari
     let plan = corral::plan(
         &jobs.jobs,
         &cluster,
-        corral::Options { scenario, provisioning, ..corral::Options::default() },
+        corral::CorralPlanOptions {
+            scenario,
+            provisioning,
+            ..corral::CorralPlanOptions::default()
+        },
     );
     BTreeMap::from([
         (Measure::PlanTime, began.elapsed().as_secs_f64()),

@@ -23,9 +23,9 @@ use crate::scheduler::state::Grain;
 use crate::topology::{Framing, Plane, StopMode, Topology};
 use crate::units::{Bytes, Span, Time};
 use crate::workload::coflow_benchmark::{Trace, TraceCoflow};
-use crate::workload::job_model::{JobModel, Row};
+use crate::workload::job_model::{JobModel, SwimJob};
 use crate::workload::jobs::{JobList, JobSpec};
-use crate::workload::puma::{self, Class};
+use crate::workload::puma::{self, ShuffleClass};
 use crate::workload::synth_jobs::{Mix, SynthJobs, synth_jobs};
 use crate::workload::trace_jobs::to_jobs;
 
@@ -49,7 +49,7 @@ pub struct Load {
     /// only what the trace does not.
     pub trace: Option<Arc<Trace>>,
     /// The jobs are drawn from these rows of a trace; the mix says only what they do not.
-    pub rows: Option<Arc<[Row]>>,
+    pub rows: Option<Arc<[SwimJob]>>,
     /// Bytes in per cent of the trace's or the mix's; tasks compute longer in proportion.
     pub bytes_percent: u64,
     /// Jobs from the first on that come at the beginning, whatever the window.
@@ -71,7 +71,7 @@ pub struct Load {
     /// What is foreseen wrongly.
     pub errors: Errors,
     /// Only jobs of this class of PUMA.
-    pub class: Option<Class>,
+    pub class: Option<ShuffleClass>,
     /// Whether map tasks read blocks; else their input costs them time only.
     pub reads: bool,
     /// Reduce tasks in per cent of the map tasks, if not the mix's own.
@@ -291,10 +291,10 @@ const TAIL: usize = 3;
 /// `jobs` jobs by rows of a trace: as many from each stratum of the shuffles' sizes, drawn with
 /// replacement, so that two seeds are independent draws. In the strata of the largest they are the
 /// quantiles (k + 1/2) / `jobs` instead. Their order is random. O(rows log rows).
-fn sampled(rows: &[Row], model: &JobModel, jobs: usize, seed: u64) -> JobList {
+fn sampled(rows: &[SwimJob], model: &JobModel, jobs: usize, seed: u64) -> JobList {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     rng.set_stream(3);
-    let mut sorted: Vec<&Row> = rows.iter().collect();
+    let mut sorted: Vec<&SwimJob> = rows.iter().collect();
     sorted.sort_by(|a, b| (a.shuffle, a.input, &a.name).cmp(&(b.shuffle, b.input, &b.name)));
     let n = sorted.len();
     if n == 0 {
@@ -308,7 +308,7 @@ fn sampled(rows: &[Row], model: &JobModel, jobs: usize, seed: u64) -> JobList {
         let (from, to) = (stratum * n / STRATA, (stratum + 1) * n / STRATA);
         rng.random_range(from..to.max(from + 1))
     };
-    let mut drawn: Vec<Row> = (0..jobs).map(row).map(|r| sorted[r].clone()).collect();
+    let mut drawn: Vec<SwimJob> = (0..jobs).map(row).map(|r| sorted[r].clone()).collect();
     drawn.shuffle(&mut rng);
     // A row that is drawn twice is two jobs.
     drawn.iter_mut().zip(1..).for_each(|(r, k)| r.name = format!("{}-{k}", r.name));
@@ -316,7 +316,7 @@ fn sampled(rows: &[Row], model: &JobModel, jobs: usize, seed: u64) -> JobList {
 }
 
 /// Rows of shuffles from 80 MB on: those of FB-2009 have the percentiles of JobPacker's table 1.
-pub fn shuffling(rows: Vec<Row>) -> Vec<Row> {
+pub fn shuffling(rows: Vec<SwimJob>) -> Vec<SwimJob> {
     rows.into_iter().filter(|r| r.shuffle >= Bytes(80_000_000)).collect()
 }
 

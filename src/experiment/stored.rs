@@ -1,7 +1,7 @@
 //! How much input data each rack holds, read from a run's event log.
 
 use crate::runtime::jobs::simulate::Line;
-use crate::scheduler::Action;
+use crate::scheduler::SchedulerAction;
 use crate::topology::Topology;
 use crate::units::Bytes;
 use crate::workload::jobs::JobList;
@@ -21,7 +21,9 @@ impl<'a> Stored<'a> {
 
     /// Takes a line of the event log.
     pub fn hear(&mut self, line: &Line) {
-        let Line::Jobs { job_action: Action::PlaceData { job, blocks }, .. } = line else { return };
+        let Line::Jobs { job_action: SchedulerAction::PlaceData { job, blocks }, .. } = line else {
+            return;
+        };
         for (stage, of_stage) in self.jobs.jobs[job.index()].stages.iter().zip(blocks) {
             let size = Bytes(stage.input.0 / u64::from(stage.tasks));
             of_stage
@@ -67,13 +69,13 @@ mod tests {
         let blocks = vec![vec![vec![HostId(0), HostId(2), HostId(3)], vec![HostId(1)]], vec![]];
         s.hear(&Line::Jobs {
             at: Time(0),
-            job_action: &Action::PlaceData { job: JobId(0), blocks },
+            job_action: &SchedulerAction::PlaceData { job: JobId(0), blocks },
         });
         assert_eq!((s.held.clone(), s.spread()), (vec![Bytes(20), Bytes(20)], Some(0.0)));
         let blocks = vec![vec![vec![HostId(0)], vec![HostId(1)]], vec![]];
         s.hear(&Line::Jobs {
             at: Time(0),
-            job_action: &Action::PlaceData { job: JobId(0), blocks },
+            job_action: &SchedulerAction::PlaceData { job: JobId(0), blocks },
         });
         assert!(
             (s.spread().unwrap() - 100.0 / 3.0).abs() < 1e-9,

@@ -78,7 +78,7 @@ fn what_pushboxs_experiment_runs_is_what_is_shipped() {
         {
             assert_eq!(s.plan.run.network, shipped.run.network, "{name}");
             assert_eq!(s.jobs_by.placement.policy, jobs_by.placement.policy, "{name}");
-            let of = |s: &crate::scheduler::state::Settings| (s.fetch_percent, s.flows);
+            let of = |s: &crate::scheduler::state::SchedulerSettings| (s.fetch_percent, s.flows);
             assert_eq!(of(&s.jobs_by.settings), of(&jobs_by.settings));
         }
     }
@@ -507,15 +507,15 @@ fn what_was_calibrated_never_counts_as_agreement() {
 #[test]
 fn corral_gives_the_two_large_jobs_of_w2_three_racks_each() {
     use crate::placement::cluster::Cluster;
-    use crate::placement::corral::{Options, Provisioning, Scenario, guidelines};
+    use crate::placement::corral::{CorralPlanOptions, Provisioning, Scenario, guidelines};
     let e = Paper::Corral.experiment(size(1, 100));
     let w2 = e.settings.iter().find(|s| s.name == "W2 batch").unwrap();
     for seed in [1, 2, 3] {
         let jobs = w2.load.draw(seed).jobs;
-        let how = Options {
+        let how = CorralPlanOptions {
             scenario: Scenario::Batch,
             provisioning: Provisioning::Longest,
-            ..Options::default()
+            ..CorralPlanOptions::default()
         };
         let plan = guidelines(&jobs, &Cluster::of(&w2.topology, Bytes::ZERO), how);
         let large =

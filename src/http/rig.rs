@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::api::{Options, Server, serve};
 use crate::circuits::external::{Advice, NoAnswer, Question};
-use crate::coflows::priority::Change;
+use crate::coflows::priority::PriorityChange;
 use crate::control::policy::{CircuitPolicy, SchedulerKind};
 use crate::control::record::Record;
 use crate::control::{Controller, Event, Rejected};
@@ -18,7 +18,7 @@ use crate::ids::{CoflowId, PlaneId, RackId};
 use crate::runtime::drive::{Driver, Host};
 use crate::runtime::handle::{Handle, HandlePeer};
 use crate::runtime::settings::RunPlan;
-use crate::sim::{Settings, SimFabric};
+use crate::sim::{SimFabric, SimSettings};
 use crate::topology::{Plane, StopMode, Topology};
 use crate::units::{BitRate, Span, Time};
 
@@ -116,7 +116,7 @@ impl Host<SimFabric> for Outside {
 
     fn probe(&mut self, _: ProbeRequest) {}
 
-    fn prioritise(&mut self, _: &mut SimFabric, _: CoflowId, _: &Change) {}
+    fn prioritise(&mut self, _: &mut SimFabric, _: CoflowId, _: &PriorityChange) {}
 
     fn log(&mut self, record: Record) {
         let _ = self.events.send(Arc::new(record));
@@ -131,7 +131,7 @@ impl Host<SimFabric> for Outside {
 fn drive(controller: Controller, topology: Arc<Topology>, ends: &HandlePeer, stop: &AtomicBool) {
     let outside = Outside { now: Time::ZERO, events: ends.events.clone() };
     let mut driver =
-        Driver::new(controller, SimFabric::new(topology, Settings::default()), outside);
+        Driver::new(controller, SimFabric::new(topology, SimSettings::default()), outside);
     while let Ok(command) = ends.commands.recv() {
         if stop.load(Relaxed) {
             return;

@@ -26,8 +26,8 @@ pub struct Interface {
 
 /// A frame on an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Frame {
-    /// The place of its interface in [`Tap::interfaces`].
+pub struct CapturedFrame {
+    /// The place of its interface in [`FrameTap::interfaces`].
     pub interface: usize,
     /// When the kernel saw it, since 1970.
     pub at: Duration,
@@ -40,7 +40,7 @@ pub struct Frame {
 }
 
 /// A socket that sees the frames of interfaces.
-pub struct Tap {
+pub struct FrameTap {
     socket: Socket,
     /// What it listens on.
     pub interfaces: Vec<Interface>,
@@ -48,7 +48,7 @@ pub struct Tap {
     lost: u64,
 }
 
-impl Tap {
+impl FrameTap {
     /// Listens on one interface of this thread's network namespace, or on all but its loopback.
     ///
     /// # Errors
@@ -80,7 +80,7 @@ impl Tap {
     ///
     /// # Errors
     /// What the kernel said.
-    pub fn next(&mut self, patience: Duration) -> io::Result<Option<Frame>> {
+    pub fn next(&mut self, patience: Duration) -> io::Result<Option<CapturedFrame>> {
         self.socket.set_read_timeout(Some(patience))?;
         let seen = match sys::receive_frame(self.socket.as_fd(), &mut self.buffer) {
             Ok(seen) => seen,
@@ -95,7 +95,7 @@ impl Tap {
             return Ok(None);
         };
         let bytes = self.buffer[..seen.length.min(LONGEST)].to_vec();
-        Ok(Some(Frame {
+        Ok(Some(CapturedFrame {
             interface,
             at: seen.at,
             outgoing: seen.outgoing,

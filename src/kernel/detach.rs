@@ -16,8 +16,8 @@ use netlink_packet_route::rule::RuleAttribute;
 
 use super::admission::TABLE;
 use super::attached;
-use super::network::{Network, Node};
-use super::nl::{Netlink, Request};
+use super::network::{EmulatedNetwork, Node};
+use super::nl::{Netlink, NetlinkRequest};
 use super::ownership::{PREFIX, link_mark};
 use super::packet::LIMIT_NAME;
 use super::route_lists::{FLOW_RULES, HOST_RULES, RACK_RULES};
@@ -27,25 +27,25 @@ use super::{msg, tc};
 /// What the kernel gives a new veth as its largest segment: GSO_LEGACY_MAX_SIZE.
 const GSO_DEFAULT: u32 = 65_536;
 
-struct Link {
+struct NamedLink {
     index: u32,
     name: String,
     alias: String,
 }
 
-impl Link {
+impl NamedLink {
     /// The fabric whose mark it carries.
     fn fabric(&self) -> Option<&str> {
         self.alias.strip_prefix(PREFIX)
     }
 }
 
-fn links(nl: &mut Netlink) -> io::Result<Vec<Link>> {
+fn links(nl: &mut Netlink) -> io::Result<Vec<NamedLink>> {
     let mut found = vec![];
     nl.dump(msg::link_dump(), |m| {
         if let Message::NewLink(l) = m {
             let mut link =
-                Link { index: l.header.index, name: String::new(), alias: String::new() };
+                NamedLink { index: l.header.index, name: String::new(), alias: String::new() };
             for a in l.attributes {
                 match a {
                     LinkAttribute::IfName(n) => link.name = n,
@@ -105,7 +105,7 @@ pub fn claim(node: &mut Node, wanted: &[u32], fabric: &str, running: &[String]) 
 /// # Errors
 /// What the kernel refused.
 pub fn strip(nl: &mut Netlink, whose: impl Fn(&str) -> bool) -> io::Result<bool> {
-    let ours: Vec<Link> =
+    let ours: Vec<NamedLink> =
         links(nl)?.into_iter().filter(|l| l.fabric().is_some_and(&whose)).collect();
     if ours.is_empty() {
         return Ok(false);
@@ -117,7 +117,7 @@ pub fn strip(nl: &mut Netlink, whose: impl Fn(&str) -> bool) -> io::Result<bool>
     if ours.iter().any(|l| l.name.starts_with("cable")) {
         remove_lists(nl, is_ours)?;
     }
-    let mut v: Vec<Request> = vec![];
+    let mut v: Vec<NetlinkRequest> = vec![];
     for q in tc::queues(nl)?.iter().filter(|q| is_ours(q.link)) {
         match (q.kind.as_str(), q.handle) {
             ("htb", tc::HTB) => v.push((tc::remove_htb(q.link), 0)),
@@ -129,7 +129,7 @@ pub fn strip(nl: &mut Netlink, whose: impl Fn(&str) -> bool) -> io::Result<bool>
         ours.iter().filter(|l| l.name == "eth0").map(|l| (msg::gso_max(l.index, GSO_DEFAULT), 0)),
     );
     nl.send(v)?;
-    let (sinks, kept): (Vec<&Link>, Vec<&Link>) =
+    let (sinks, kept): (Vec<&NamedLink>, Vec<&NamedLink>) =
         ours.iter().partition(|l| [SINK_NAME, LIMIT_NAME, COUNT_NAME].contains(&l.name.as_str()));
     let last = sinks
         .iter()
@@ -200,7 +200,7 @@ fn over(r: &RouteMessage) -> Option<u32> {
 
 /// Takes everything of a fabric out of all nodes of a network. A node that does not let us is named
 /// in the log.
-pub fn leave(net: &mut Network, fabric: &str) {
+pub fn leave(net: &mut EmulatedNetwork, fabric: &str) {
     for (node, _) in net.nodes_and_links() {
         if let Err(e) = strip(&mut node.netlink, |f| f == fabric) {
             tracing::warn!("leave node {}: {e}; `heliostat clean` tries again", node.name);

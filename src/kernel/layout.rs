@@ -53,7 +53,7 @@ pub fn eps_neighbour(r: usize) -> Ipv4Addr {
 
 /// What kind of port a hardware address belongs to: its fourth byte.
 #[derive(Clone, Copy)]
-pub enum Port {
+pub enum PortKind {
     /// A ToR's port to the EPS.
     TorEps,
     /// The EPS's port to a ToR.
@@ -74,15 +74,15 @@ pub enum Port {
 /// an anycast gateway do: so a frame that an OCS sends back is accepted by the ToR that it came
 /// from. All ports of a switch of a graph share theirs, and `number` is the switch's. Else `number`
 /// is the rack's, or `rack * 256 + k` for host ports.
-pub fn mac(port: Port, number: usize) -> Mac {
+pub fn mac(port: PortKind, number: usize) -> Mac {
     let kind = match port {
-        Port::TorEps => 0x01,
-        Port::Eps => 0x02,
-        Port::TorHost => 0x05,
-        Port::Host => 0x06,
-        Port::Switch => 0x07,
-        Port::TorOcs(p) => return [2, 0, 0, 0x03, 0, p as u8],
-        Port::Ocs(p) => 0x40 + p as u8,
+        PortKind::TorEps => 0x01,
+        PortKind::Eps => 0x02,
+        PortKind::TorHost => 0x05,
+        PortKind::Host => 0x06,
+        PortKind::Switch => 0x07,
+        PortKind::TorOcs(p) => return [2, 0, 0, 0x03, 0, p as u8],
+        PortKind::Ocs(p) => 0x40 + p as u8,
     };
     [2, 0, 0, kind, (number >> 8) as u8, number as u8]
 }

@@ -56,15 +56,16 @@ pub use optical::{admission, backlog, prober, queue_waker, slots, switched, swit
 #[path = "../testing.rs"]
 mod testing;
 
-use network::Network;
+use network::EmulatedNetwork;
 use steering::Steering;
-use switcher::{CircuitSwitcher, Late, Lateness};
+use switcher::{CircuitSwitcher, LateChange, Lateness};
 
 use crate::coflows::elephants::Admit;
 use crate::coflows::network::Service;
 use crate::demand::{DemandMatrix, HostFlow};
 use crate::fabric::{
-    Fabric, FabricError, Observation, OpResult, PortCounters, PortQueues, SwitchCounters, Uplink,
+    Fabric, FabricError, Observation, OpResult, PortCounters, PortQueueCounters, SwitchCounters,
+    Uplink,
 };
 use crate::ids::RackId;
 use crate::plan::Op;
@@ -180,12 +181,12 @@ const COMPARES: &str = "compares the network with what was built";
 const MARGIN: Span = Span::millis(1);
 
 #[allow(clippy::large_enum_variant, reason = "there is one of it")]
-enum Circuits {
+enum CircuitMechanism {
     Timed(timed::Timed),
     Switched(switched::Switched),
 }
 
-impl Circuits {
+impl CircuitMechanism {
     /// The thread that changes what the kernel cannot time by itself.
     fn switcher(&self) -> Option<&CircuitSwitcher> {
         match self {
@@ -227,10 +228,10 @@ pub struct KernelFabric {
     drift: drift::DriftMonitor,
     /// Comes before the network: the thread that changes circuits must have stopped when attached
     /// nodes are left.
-    circuits: Circuits,
+    circuits: CircuitMechanism,
     /// Where the packet network is a graph.
     steering: Option<Steering>,
-    net: Network,
+    net: EmulatedNetwork,
     service: Service,
     by_port: bool,
     guard: Span,
@@ -246,7 +247,7 @@ impl KernelFabric {
     /// # Errors
     /// What the kernel refused.
     pub fn install(
-        mut net: Network,
+        mut net: EmulatedNetwork,
         mechanism: Mechanism,
         serving: impl Into<Serving>,
         clock: Clock,
@@ -277,9 +278,11 @@ impl KernelFabric {
         }
         packet::shape(&topology, &mut net.eps, service)?;
         let circuits = match mechanism {
-            Mechanism::Timed => Circuits::Timed(timed::Timed::install(&mut net, serving, clock)?),
+            Mechanism::Timed => {
+                CircuitMechanism::Timed(timed::Timed::install(&mut net, serving, clock)?)
+            }
             Mechanism::Netlink => {
-                Circuits::Switched(switched::Switched::install(&mut net, serving, clock)?)
+                CircuitMechanism::Switched(switched::Switched::install(&mut net, serving, clock)?)
             }
         };
         let steering = Steering::install(&mut net, (mechanism, service), clock)?;
@@ -304,15 +307,15 @@ impl KernelFabric {
     }
 
     /// The network.
-    pub fn network(&self) -> &Network {
+    pub fn network(&self) -> &EmulatedNetwork {
         &self.net
     }
 
     /// The mechanism in use.
     pub fn kind(&self) -> Mechanism {
         match self.circuits {
-            Circuits::Timed(_) => Mechanism::Timed,
-            Circuits::Switched(_) => Mechanism::Netlink,
+            CircuitMechanism::Timed(_) => Mechanism::Timed,
+            CircuitMechanism::Switched(_) => Mechanism::Netlink,
         }
     }
 
@@ -334,7 +337,7 @@ impl KernelFabric {
 
     /// The changes of which [`KernelFabric::lateness`] tells, the oldest first; none where that is
     /// `None`.
-    pub fn late(&self) -> Vec<Late> {
+    pub fn late(&self) -> Vec<LateChange> {
         self.circuits.switcher().map(CircuitSwitcher::late).unwrap_or_default()
     }
 
@@ -345,7 +348,7 @@ impl KernelFabric {
     /// # Errors
     /// What the kernel refused.
     pub fn admitted(&mut self) -> io::Result<Option<Admitted>> {
-        let Circuits::Timed(t) = &self.circuits else { return Ok(None) };
+        let CircuitMechanism::Timed(t) = &self.circuits else { return Ok(None) };
         let mut dropped = 0;
         for tor in &mut self.net.tors {
             for &link in &tor.ocs {
@@ -386,18 +389,18 @@ impl KernelFabric {
     /// When a probe's frames may be sent.
     pub fn may_probe(&self) -> prober::MaySend {
         match &self.circuits {
-            Circuits::Timed(_) => Arc::new(|_| true),
-            Circuits::Switched(s) => s.switcher().light(),
+            CircuitMechanism::Timed(_) => Arc::new(|_| true),
+            CircuitMechanism::Switched(s) => s.switcher().light(),
         }
     }
 
     fn counters(&mut self) -> io::Result<(DemandMatrix, DemandMatrix, Vec<Vec<PortCounters>>)> {
         match &mut self.circuits {
-            Circuits::Timed(t) => {
+            CircuitMechanism::Timed(t) => {
                 let (sent, crossed) = t.counters();
                 Ok((sent, crossed, t.ports()))
             }
-            Circuits::Switched(s) => s.counters(&mut self.net),
+            CircuitMechanism::Switched(s) => s.counters(&mut self.net),
         }
     }
 }
@@ -413,14 +416,14 @@ impl Fabric for KernelFabric {
             self.counters().map_err(|e| refused("read the counters", e))?;
         let (mut damage, mut held) = (self.drift.damage(), None);
         let programmed = match &mut self.circuits {
-            Circuits::Timed(t) => {
+            CircuitMechanism::Timed(t) => {
                 let written;
                 (sent, over_ocs, written) = self.believed.take(sent, over_ocs, now);
                 damage.extend(written.into_iter().chain(t.keep()));
                 held = t.held().cloned();
                 t.programmed(now)
             }
-            Circuits::Switched(s) => s.programmed(now),
+            CircuitMechanism::Switched(s) => s.programmed(now),
         };
         damage.extend(self.steering.iter_mut().flat_map(Steering::keep));
         Ok(Observation {
@@ -447,8 +450,8 @@ impl Fabric for KernelFabric {
 
     fn apply(&mut self, ops: &[Op], _now: Time) -> Vec<OpResult> {
         match &mut self.circuits {
-            Circuits::Timed(t) => t.apply_all(ops),
-            Circuits::Switched(s) => s.apply_all(ops),
+            CircuitMechanism::Timed(t) => t.apply_all(ops),
+            CircuitMechanism::Switched(s) => s.apply_all(ops),
         }
     }
 
@@ -457,7 +460,7 @@ impl Fabric for KernelFabric {
     }
 
     fn admit_by_port(&mut self, pairs: &BTreeSet<(RackId, RackId)>) {
-        if let Circuits::Timed(t) = &self.circuits {
+        if let CircuitMechanism::Timed(t) = &self.circuits {
             t.admit_by_port(pairs);
         }
     }
@@ -484,7 +487,7 @@ impl Fabric for KernelFabric {
         packet::counters(&self.net.topology, &mut self.net.eps, &strays).map_err(refused)
     }
 
-    fn queues(&mut self) -> Result<Vec<PortQueues>, FabricError> {
+    fn queues(&mut self) -> Result<Vec<PortQueueCounters>, FabricError> {
         if self.service == Service::Fifo {
             return Ok(vec![]);
         }

@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 use netlink_packet_route::RouteNetlinkMessage as Message;
 
 use super::build_log::BuildLog;
-use super::layout::{self, NodeId, Port};
-use super::msg::{self, End, Route, Tcp};
-use super::nl::{NEW, Netlink, Request};
+use super::layout::{self, NodeId, PortKind};
+use super::msg::{self, Route, Tcp, VethEnd};
+use super::nl::{NEW, Netlink, NetlinkRequest};
 pub use super::node::Node;
 use super::ownership::link_mark;
 use super::packet::{self, PacketSwitch};
@@ -37,7 +37,7 @@ pub struct Tor {
 }
 
 /// An OCS.
-pub struct Core {
+pub struct OcsNode {
     /// Its node.
     pub node: Node,
     /// Indexes of its ports, by rack.
@@ -53,7 +53,7 @@ pub struct HostNode {
 }
 
 /// All nodes of an emulated network.
-pub struct Network {
+pub struct EmulatedNetwork {
     /// What it emulates.
     pub topology: Arc<Topology>,
     /// The mark on what is ours in it.
@@ -64,7 +64,7 @@ pub struct Network {
     /// The packet switches: one, or those of the topology's graph by number.
     pub eps: Vec<PacketSwitch>,
     /// The optical switches, by plane.
-    pub ocs: Vec<Core>,
+    pub ocs: Vec<OcsNode>,
     /// The ToR of each rack.
     pub tors: Vec<Tor>,
     /// The node of each host.
@@ -100,7 +100,7 @@ pub fn too_large(topology: &Topology) -> Option<String> {
     .map(|(n, most, what)| format!("{n} {what}; at most {most} can be emulated"))
 }
 
-impl Network {
+impl EmulatedNetwork {
     /// Builds the network in fresh namespaces. `mark` is written on every namespace's loopback
     /// link; `tcp` is that of the hosts.
     ///
@@ -120,7 +120,7 @@ impl Network {
         let mut ocs = Vec::with_capacity(topology.planes.len());
         for p in &topology.planes {
             let ports = (0..topology.rack_count()).map(layout::rack_index).collect();
-            ocs.push(Core { node: make(NodeId::Ocs(p.id))?, ports });
+            ocs.push(OcsNode { node: make(NodeId::Ocs(p.id))?, ports });
         }
         let stands = packet::stands(&topology);
         let (mut tors, mut hosts) = (Vec::new(), Vec::new());
@@ -177,10 +177,10 @@ impl Network {
         let named =
             |prefix: &str, n: usize| (0..n).map(|k| format!("{prefix}{k}")).collect::<Vec<_>>();
         let eps = packet::attach(&topology, &mut node)?;
-        let mut core = |id: NodeId| -> io::Result<Core> {
+        let mut core = |id: NodeId| -> io::Result<OcsNode> {
             let mut node = node(id)?;
             let ports = node.find_links(&named("tor", topology.rack_count()))?;
-            Ok(Core { node, ports })
+            Ok(OcsNode { node, ports })
         };
         let ocs =
             topology.planes.iter().map(|p| core(NodeId::Ocs(p.id))).collect::<io::Result<_>>()?;
@@ -238,7 +238,7 @@ impl Network {
         self.nodes().find(|n| n.name == name).map(|n| n.ns.as_fd())
     }
 
-    /// Every node, to speak to; in the order of [`Network::nodes`].
+    /// Every node, to speak to; in the order of [`EmulatedNetwork::nodes`].
     pub fn nodes_mut(&mut self) -> impl Iterator<Item = &mut Node> {
         let core = self
             .eps
@@ -256,7 +256,7 @@ impl Network {
     }
 }
 
-impl Drop for Network {
+impl Drop for EmulatedNetwork {
     fn drop(&mut self) {
         if let Some(fabric) = self.guest.take() {
             detach::leave(self, &fabric);
@@ -298,7 +298,7 @@ fn make_nodes(topology: &Topology, mark: &str) -> io::Result<BTreeMap<NodeId, No
 pub fn settle(patience: Duration) -> io::Result<Netlink> {
     let (here, away) = (netns::create(false)?, netns::create(false)?);
     let mut netlink = Netlink::open(here.as_fd())?;
-    let end = |ns| End { name: "end", ns, index: 10, mac: [2, 0, 0, 0, 0, 1] };
+    let end = |ns| VethEnd { name: "end", ns, index: 10, mac: [2, 0, 0, 0, 0, 1] };
     netlink.send(vec![(msg::veth(&end(None), &end(Some(away.as_fd()))), NEW)])?;
     // The pair goes with the namespace of its other end, in the batch after those that wait
     // already.
@@ -321,47 +321,59 @@ fn wire_tor(
     tor: &Tor,
     hosts: &[HostNode],
     eps: &PacketSwitch,
-    ocs: &[Core],
-) -> Vec<Request> {
+    ocs: &[OcsNode],
+) -> Vec<NetlinkRequest> {
     let r = rack.index();
     let far = format!("tor{r}");
-    let there = |ns, index, mac| End { name: far.as_str(), ns: Some(ns), index, mac };
+    let there = |ns, index, mac| VethEnd { name: far.as_str(), ns: Some(ns), index, mac };
     let mut v = vec![(
         msg::veth(
-            &End { name: "eps0", ns: None, index: tor.eps, mac: layout::mac(Port::TorEps, r) },
+            &VethEnd {
+                name: "eps0",
+                ns: None,
+                index: tor.eps,
+                mac: layout::mac(PortKind::TorEps, r),
+            },
             &there(eps.node.ns.as_fd(), layout::rack_index(r), packet::mac_to(topology, rack)),
         ),
         NEW,
     )];
     for (p, o) in ocs.iter().enumerate() {
         let name = format!("ocs{p}");
-        let end =
-            End { name: &name, ns: None, index: tor.ocs[p], mac: layout::mac(Port::TorOcs(p), r) };
+        let end = VethEnd {
+            name: &name,
+            ns: None,
+            index: tor.ocs[p],
+            mac: layout::mac(PortKind::TorOcs(p), r),
+        };
         v.push((
-            msg::veth(&end, &there(o.node.ns.as_fd(), o.ports[r], layout::mac(Port::Ocs(p), r))),
+            msg::veth(
+                &end,
+                &there(o.node.ns.as_fd(), o.ports[r], layout::mac(PortKind::Ocs(p), r)),
+            ),
             NEW,
         ));
     }
     for (k, h) in hosts.iter().enumerate() {
         let name = format!("host{k}");
-        let a = End {
+        let a = VethEnd {
             name: &name,
             ns: None,
             index: tor.hosts[k],
-            mac: layout::mac(Port::TorHost, r * 256 + k),
+            mac: layout::mac(PortKind::TorHost, r * 256 + k),
         };
-        let b = End {
+        let b = VethEnd {
             name: "eth0",
             ns: Some(h.node.ns.as_fd()),
             index: h.eth,
-            mac: layout::mac(Port::Host, r * 256 + k),
+            mac: layout::mac(PortKind::Host, r * 256 + k),
         };
         v.push((msg::veth(&a, &b), NEW));
     }
     for (k, h) in topology.hosts_of(rack).iter().enumerate() {
         let ip = host_ip(topology, h.id);
         v.push((Route::new((ip, 32), None, tor.hosts[k]).add(), NEW));
-        v.push((msg::neighbour(tor.hosts[k], ip, layout::mac(Port::Host, r * 256 + k)), NEW));
+        v.push((msg::neighbour(tor.hosts[k], ip, layout::mac(PortKind::Host, r * 256 + k)), NEW));
     }
     v.push((msg::neighbour(tor.eps, layout::EPS_GATEWAY, packet::mac_to(topology, rack)), NEW));
     v.push((
@@ -371,13 +383,16 @@ fn wire_tor(
     for (p, &link) in tor.ocs.iter().enumerate() {
         let others = (0..topology.rack_count()).filter(|&j| j != r);
         v.extend(others.map(|j| {
-            (msg::neighbour(link, layout::ocs_neighbour(j), layout::mac(Port::TorOcs(p), j)), NEW)
+            (
+                msg::neighbour(link, layout::ocs_neighbour(j), layout::mac(PortKind::TorOcs(p), j)),
+                NEW,
+            )
         }));
     }
     v
 }
 
-fn wire_host(topology: &Topology, host: HostId, tcp: Option<Tcp<'_>>) -> Vec<Request> {
+fn wire_host(topology: &Topology, host: HostId, tcp: Option<Tcp<'_>>) -> Vec<NetlinkRequest> {
     let h = &topology.hosts[host.index()];
     let number = h.rack.index() * 256 + h.index as usize;
     let up = layout::FIRST;
@@ -387,7 +402,7 @@ fn wire_host(topology: &Topology, host: HostId, tcp: Option<Tcp<'_>>) -> Vec<Req
     vec![
         (msg::up(up), 0),
         (msg::address(up, host_ip(topology, host), 32), NEW),
-        (msg::neighbour(up, layout::TOR_GATEWAY, layout::mac(Port::TorHost, number)), NEW),
+        (msg::neighbour(up, layout::TOR_GATEWAY, layout::mac(PortKind::TorHost, number)), NEW),
         (default.add(), NEW),
     ]
 }

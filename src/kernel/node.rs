@@ -8,7 +8,7 @@ use netlink_packet_route::link::LinkAttribute;
 
 use super::build_log::BuildLog;
 use super::msg;
-use super::nl::{Netlink, Request};
+use super::nl::{Netlink, NetlinkRequest};
 
 /// A node: its namespace and a netlink socket in it.
 pub struct Node {
@@ -36,7 +36,7 @@ impl Node {
     ///
     /// # Errors
     /// The first refusal.
-    pub fn send(&mut self, messages: Vec<Request>) -> io::Result<()> {
+    pub fn send(&mut self, messages: Vec<NetlinkRequest>) -> io::Result<()> {
         self.log.note(&messages);
         self.netlink
             .send(messages)

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use leftovers::remove_leftovers;
 use locks::{held_by, is_held, lock_inode, make_lock, remove_directory, stays_held};
 
-use super::network::Network;
+use super::network::EmulatedNetwork;
 use super::{names, netns, rights, sys};
 
 mod leftovers;
@@ -56,13 +56,13 @@ pub fn base() -> PathBuf {
 const SOCKET: &str = "api.sock";
 
 /// The API's unix socket of a fabric that keeps its note in `base`.
-pub fn socket(base: &Path, note: &Note) -> PathBuf {
+pub fn socket(base: &Path, note: &FabricNote) -> PathBuf {
     base.join(&note.fabric).join(SOCKET)
 }
 
 /// What a running fabric writes down about itself.
 #[derive(Clone, Debug, Serialize, Deserialize, Default)]
-pub struct Note {
+pub struct FabricNote {
     /// The daemon's process.
     pub pid: u32,
     /// The fabric's name.
@@ -90,7 +90,7 @@ pub struct Note {
     pub user: Option<u32>,
 }
 
-impl Note {
+impl FabricNote {
     /// Of a fabric that this process begins to build now.
     pub fn starting(fabric: &str) -> Self {
         let (mechanism, state) = ("starting".into(), "starting".into());
@@ -111,7 +111,7 @@ pub struct Owned {
     directory: PathBuf,
     /// Where its names are, once it has any.
     names: Option<netns::Directory>,
-    published: Vec<Name>,
+    published: Vec<NamespaceName>,
     /// All that could be taken away has been.
     released: bool,
     /// Its lock says that the fabric is running.
@@ -120,13 +120,13 @@ pub struct Owned {
 
 /// A name that `ip netns` shows, and the identity of the namespace that it was given to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Name {
+pub struct NamespaceName {
     /// The name.
     pub name: String,
     inode: u64,
 }
 
-impl Name {
+impl NamespaceName {
     /// Whether the name still leads to its namespace.
     pub fn stands(&self) -> bool {
         netns::identity(&Path::new(netns::NAMES).join(&self.name)).is_ok_and(|i| i == self.inode)
@@ -217,7 +217,7 @@ impl Owned {
             lock,
         };
         // Another process that wants the name meanwhile can say which one has it.
-        owned.put(&Note::starting(name)).map_err(io_error(owned.directory.display()))?;
+        owned.put(&FabricNote::starting(name)).map_err(io_error(owned.directory.display()))?;
         Ok(owned)
     }
 
@@ -225,7 +225,7 @@ impl Owned {
     ///
     /// # Errors
     /// When a name is taken by another process.
-    pub fn publish(&mut self, net: &Network) -> Result<(), OwnError> {
+    pub fn publish(&mut self, net: &EmulatedNetwork) -> Result<(), OwnError> {
         let mark = self.mark();
         if self.names.is_none() {
             let opened = netns::Directory::open().map_err(io_error(netns::NAMES))?;
@@ -234,7 +234,7 @@ impl Owned {
         for node in net.nodes() {
             let name = format!("{}-{}", self.name, node.name);
             match netns::publish(node.ns.as_fd(), &name, &mark) {
-                Ok(inode) => self.published.push(Name { name, inode }),
+                Ok(inode) => self.published.push(NamespaceName { name, inode }),
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
                     return Err(OwnError::Taken(name));
                 }
@@ -271,7 +271,7 @@ impl Owned {
         }
         let published = std::mem::take(&mut self.published);
         if let Some(names) = self.names.take() {
-            for Name { name, inode } in &published {
+            for NamespaceName { name, inode } in &published {
                 if let Err(e) = names.take_away(name, *inode, &mark) {
                     left.push(format!("namespace {name}: {e}"));
                 }
@@ -294,7 +294,7 @@ impl Owned {
     }
 
     /// The names that its namespaces were given.
-    pub fn names(&self) -> &[Name] {
+    pub fn names(&self) -> &[NamespaceName] {
         &self.published
     }
 
@@ -313,7 +313,11 @@ impl Owned {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn built(&self, net: &Network, (mechanism, policy): (&str, &str)) -> io::Result<()> {
+    pub fn built(
+        &self,
+        net: &EmulatedNetwork,
+        (mechanism, policy): (&str, &str),
+    ) -> io::Result<()> {
         fs::write(self.directory.join(HOSTS), names::hosts(&net.topology))?;
         self.amend(|note| {
             (note.mechanism, note.policy, note.state) =
@@ -326,14 +330,14 @@ impl Owned {
     ///
     /// # Errors
     /// When it cannot be read or written.
-    pub fn amend(&self, change: impl FnOnce(&mut Note)) -> io::Result<()> {
+    pub fn amend(&self, change: impl FnOnce(&mut FabricNote)) -> io::Result<()> {
         let mut note =
             read_note(&self.directory).ok_or_else(|| io::Error::other("the fabric has no note"))?;
         change(&mut note);
         self.put(&note)
     }
 
-    fn put(&self, note: &Note) -> io::Result<()> {
+    fn put(&self, note: &FabricNote) -> io::Result<()> {
         let text = serde_json::to_vec_pretty(note).map_err(io::Error::other)?;
         let fresh = self.directory.join("state.json.new");
         File::create(&fresh)?.write_all(&text)?;
@@ -360,7 +364,7 @@ const HOSTS: &str = "hosts";
 /// They cannot be read or written.
 pub fn name_files(
     base: &Path,
-    note: &Note,
+    note: &FabricNote,
     node: &str,
 ) -> io::Result<[(PathBuf, &'static str); 2]> {
     let directory = base.join(&note.fabric);
@@ -436,7 +440,7 @@ pub fn users_of(fabric: &str) -> Vec<(u32, PathBuf)> {
     found
 }
 
-fn read_note(directory: &Path) -> Option<Note> {
+fn read_note(directory: &Path) -> Option<FabricNote> {
     serde_json::from_slice(&fs::read(directory.join("state.json")).ok()?).ok()
 }
 
@@ -450,8 +454,8 @@ pub fn held(base: &Path) -> Vec<String> {
 }
 
 /// The notes of all running fabrics, by name.
-pub fn running(base: &Path) -> Vec<Note> {
-    let mut notes: Vec<Note> = held_directories(base).filter_map(|d| read_note(&d)).collect();
+pub fn running(base: &Path) -> Vec<FabricNote> {
+    let mut notes: Vec<FabricNote> = held_directories(base).filter_map(|d| read_note(&d)).collect();
     notes.sort_by(|a, b| a.fabric.cmp(&b.fabric));
     notes
 }

@@ -16,8 +16,8 @@ use std::net::Ipv4Addr;
 
 use netlink_packet_route::RouteNetlinkMessage as Message;
 
-use super::nl::{NEW, Request};
-use super::tc::{self, Class, Match};
+use super::nl::{NEW, NetlinkRequest};
+use super::tc::{self, HtbClass, Match};
 use crate::coflows::elephants::Admit;
 use crate::coflows::network::Service;
 use crate::coflows::priority::{LAST, dscp};
@@ -72,7 +72,7 @@ impl Leaf {
     }
 
     /// Puts the queue under class 1:`minor` of a link.
-    fn under(&self, link: u32, minor: u16) -> Vec<Request> {
+    fn under(&self, link: u32, minor: u16) -> Vec<NetlinkRequest> {
         let LinkSpec { delay, loss, ecn, .. } = self.spec;
         let (mut v, (mut parent, own)) = (vec![], tc::leaf(minor));
         if delay > Span::ZERO || loss > Loss::default() {
@@ -138,27 +138,30 @@ fn burst(rate: BitRate) -> u32 {
     (rate.bytes_in(Span::micros(60)).0 as u32).max(gso_max(rate)).min(1 << 20)
 }
 
-fn class(minor: u16, parent: u16, rate: BitRate, ceil: BitRate, priority: u32) -> Class {
-    Class { minor, parent, rate, ceil, burst: burst(ceil), priority, turn: tc::SEGMENT_TURN }
+fn class(minor: u16, parent: u16, rate: BitRate, ceil: BitRate, priority: u32) -> HtbClass {
+    HtbClass { minor, parent, rate, ceil, burst: burst(ceil), priority, turn: tc::SEGMENT_TURN }
 }
 
 /// A port of one kind of link: its rate, and what its queues do.
 #[derive(Clone, Copy, Debug)]
-struct Port {
+struct QueuedPort {
     link: u32,
     rate: BitRate,
     leaf: Leaf,
 }
 
-impl Port {
+impl QueuedPort {
     /// A class of the port's rate at most, without a queue of its own.
-    fn class(&self, minor: u16, parent: u16, rate: BitRate, priority: u32) -> Request {
+    fn class(&self, minor: u16, parent: u16, rate: BitRate, priority: u32) -> NetlinkRequest {
         let (burst, turn) = (self.leaf.burst(self.rate), self.leaf.turn(self.rate));
-        (Class { minor, parent, rate, ceil: self.rate, burst, priority, turn }.add(self.link), NEW)
+        (
+            HtbClass { minor, parent, rate, ceil: self.rate, burst, priority, turn }.add(self.link),
+            NEW,
+        )
     }
 
     /// The same with its queue.
-    fn queue(&self, minor: u16, parent: u16, rate: BitRate, priority: u32) -> Vec<Request> {
+    fn queue(&self, minor: u16, parent: u16, rate: BitRate, priority: u32) -> Vec<NetlinkRequest> {
         std::iter::once(self.class(minor, parent, rate, priority))
             .chain(self.leaf.under(self.link, minor))
             .collect()
@@ -166,7 +169,12 @@ impl Port {
 
     /// A queue for each other rack than `own` of `racks` beside the others of a port of the EPS,
     /// for the packets that `of` a rack's network matches.
-    fn rack_queues(&self, own: usize, racks: usize, of: fn(Ipv4Addr, u8) -> Match) -> Vec<Request> {
+    fn rack_queues(
+        &self,
+        own: usize,
+        racks: usize,
+        of: fn(Ipv4Addr, u8) -> Match,
+    ) -> Vec<NetlinkRequest> {
         let queue = |j| {
             let c = rack_class(j);
             let filter = tc::classify(
@@ -185,9 +193,14 @@ impl Port {
 }
 
 /// A host's port, either end: one queue, or one for every priority.
-pub fn host_port(link: u32, rate: BitRate, topology: &Topology, service: Service) -> Vec<Request> {
+pub fn host_port(
+    link: u32,
+    rate: BitRate,
+    topology: &Topology,
+    service: Service,
+) -> Vec<NetlinkRequest> {
     let limit = (rate.bytes_in(Span::millis(4)).0 as u32).clamp(256 << 10, 8 << 20);
-    let port = Port { link, rate, leaf: Leaf::new(topology.links.nic, limit) };
+    let port = QueuedPort { link, rate, leaf: Leaf::new(topology.links.nic, limit) };
     if service == Service::Strict {
         return strict_port(&port);
     }
@@ -211,8 +224,8 @@ const ASSURED: u64 = 1000;
 /// What carries no class goes with the last. HTB counts all of them to one link. A class of smaller
 /// `prio` takes what its siblings leave of their assured rates first, and half of the link is
 /// assured to short packets, which never need it.
-fn strict_port(port: &Port) -> Vec<Request> {
-    let &Port { link, rate, .. } = port;
+fn strict_port(port: &QueuedPort) -> Vec<NetlinkRequest> {
+    let &QueuedPort { link, rate, .. } = port;
     let mut v = vec![(tc::htb(link, priority_class(LAST)), NEW), port.class(1, 0, rate, 0)];
     v.extend(port.queue(SMALL, 1, BitRate(rate.0 / 2), 0));
     v.push((tc::classify(link, tc::HTB, 1, Match::SMALL, SMALL), NEW));
@@ -230,11 +243,11 @@ fn strict_port(port: &Port) -> Vec<Request> {
 }
 
 /// A port of the EPS, either end: short packets first.
-pub fn eps_port(link: u32, rate: BitRate, leaf: Leaf, service: Service) -> Vec<Request> {
+pub fn eps_port(link: u32, rate: BitRate, leaf: Leaf, service: Service) -> Vec<NetlinkRequest> {
     if service == Service::Strict {
-        return strict_port(&Port { link, rate, leaf: Leaf { cuts: false, ..leaf } });
+        return strict_port(&QueuedPort { link, rate, leaf: Leaf { cuts: false, ..leaf } });
     }
-    let port = Port { link, rate, leaf };
+    let port = QueuedPort { link, rate, leaf };
     let half = BitRate(rate.0 / 2);
     let mut v = vec![(tc::htb(link, BULK), NEW), port.class(1, 0, rate, 0)];
     v.extend(port.queue(SMALL, 1, half, 0));
@@ -300,11 +313,15 @@ pub fn tor_eps_port(
     own: usize,
     service: Service,
     shared: bool,
-) -> Vec<Request> {
+) -> Vec<NetlinkRequest> {
     let (rate, leaf) = (topology.racks[own].uplink, eps_leaf(topology, topology.links.uplink));
     let mut v = eps_port(link, rate, leaf, service);
     if !shared {
-        v.extend(Port { link, rate, leaf }.rack_queues(own, topology.rack_count(), Match::to));
+        v.extend(QueuedPort { link, rate, leaf }.rack_queues(
+            own,
+            topology.rack_count(),
+            Match::to,
+        ));
     }
     v
 }
@@ -312,18 +329,27 @@ pub fn tor_eps_port(
 /// The EPS's port to rack `to`: short packets first, and with `eps.queues: racks` a queue for every
 /// source rack, so that each gets the same part of the port, however much it sends. A FIFO gives
 /// more to what comes in faster, until TCP has lost a packet.
-pub fn rack_eps_port(link: u32, topology: &Topology, to: usize, service: Service) -> Vec<Request> {
+pub fn rack_eps_port(
+    link: u32,
+    topology: &Topology,
+    to: usize,
+    service: Service,
+) -> Vec<NetlinkRequest> {
     let (rate, leaf) = (topology.racks[to].uplink, eps_leaf(topology, topology.links.uplink));
     let mut v = eps_port(link, rate, leaf, service);
     if topology.eps.queues == PortQueues::Racks && !uplink_is_shared(topology, service) {
-        v.extend(Port { link, rate, leaf }.rack_queues(to, topology.rack_count(), Match::from));
+        v.extend(QueuedPort { link, rate, leaf }.rack_queues(
+            to,
+            topology.rack_count(),
+            Match::from,
+        ));
     }
     v
 }
 
 /// A port that holds nothing up and counts by destination rack what goes through it, as rack
 /// `own`'s ToR's port to the EPS does where it has a queue for every rack.
-pub fn counting_port(link: u32, own: usize, racks: usize) -> Vec<Request> {
+pub fn counting_port(link: u32, own: usize, racks: usize) -> Vec<NetlinkRequest> {
     // Above all that veth pairs carry.
     let rate = BitRate(1_000_000_000_000);
     let mut v = vec![(tc::htb(link, SMALL), NEW), (class(SMALL, 0, rate, rate, 0).add(link), NEW)];
@@ -373,7 +399,7 @@ pub fn ocs_port(
     own: usize,
     classes: Classes,
     admit: Admit,
-) -> Vec<Request> {
+) -> Vec<NetlinkRequest> {
     let (rate, racks) = (plane.rate, topology.rack_count());
     let (limit, waiting) = (voq_limit(topology, rate), waiting_limit(topology, rate));
     // What no class claims (probes) goes by 1:2, and so do short packets. Behind the data of the
@@ -418,6 +444,6 @@ pub fn ocs_port(
 }
 
 /// Takes the queues of a link away.
-pub fn remove(link: u32) -> Request {
+pub fn remove(link: u32) -> NetlinkRequest {
     (tc::remove_htb(link), 0)
 }

@@ -14,9 +14,9 @@ use std::collections::{BTreeSet, BinaryHeap};
 use super::FlowFinished;
 use super::bit_set::BitSet;
 use super::bundle::{WORK_PER_BYTE, bytes};
-use super::clock::Clock;
-use super::engine::{Engine, InFlight, World};
-use super::waiting::Waiting;
+use super::clock::LinkClock;
+use super::engine::{Engine, EngineWorld, InFlight};
+use super::waiting::BundleEnds;
 use crate::coflows::CoflowSpec;
 use crate::demand::DemandMatrix;
 use crate::demand::hedera::Elephants;
@@ -34,7 +34,7 @@ mod ways;
 use dues::Dues;
 use large::Large;
 use levels::Levels;
-use lines::Lines;
+use lines::PairLines;
 use ways::Ways;
 pub use ways::{Changing, Fixed};
 
@@ -52,27 +52,27 @@ pub fn serves(capacity: &[u64]) -> bool {
 
 /// A flow: its pair's service at which it ends, its coflow, its number, its bytes, and the mark
 /// that tells its share over circuits.
-type Flow<M> = (u128, CoflowId, FlowId, u64, M);
+type EndingFlow<M> = (u128, CoflowId, FlowId, u64, M);
 
 /// Work of a flow.
-fn size<M>(f: &Flow<M>) -> u128 {
+fn size<M>(f: &EndingFlow<M>) -> u128 {
     u128::from(f.3) * WORK_PER_BYTE
 }
 
 /// The flows between two hosts on one route. All have the same rate.
-struct Pair<W: Ways> {
-    flows: BinaryHeap<Reverse<Flow<W::Mark>>>,
+struct RoutedPair<W: Ways> {
+    flows: BinaryHeap<Reverse<EndingFlow<W::Mark>>>,
     /// Work done and not booked, minus the pair's service once for each active flow; modulo 2^128.
     unbooked: u128,
     way: W,
 }
 
-impl<W: Ways> Pair<W> {
+impl<W: Ways> RoutedPair<W> {
     fn new() -> Self {
         Self { flows: BinaryHeap::new(), unbooked: 0, way: W::default() }
     }
 
-    fn push(&mut self, f: Flow<W::Mark>) {
+    fn push(&mut self, f: EndingFlow<W::Mark>) {
         self.unbooked = self.unbooked.wrapping_sub(f.0.wrapping_sub(size(&f)));
         self.flows.push(Reverse(f));
     }
@@ -109,14 +109,14 @@ impl<W: Ways> Pair<W> {
 /// What gives the service of a pair. It is stored apart from the rest of the pair, so that all
 /// pairs are read fast.
 #[derive(Clone, Copy, Default)]
-struct Place {
+struct PairService {
     /// The link whose clock measures the service; `None` without flows.
     link: Option<u32>,
     /// The service minus the clock's reading, modulo 2^128.
     ahead: u128,
 }
 
-impl Place {
+impl PairService {
     /// The pair's service, given the readings of the clocks.
     fn service(self, reading: impl FnOnce(usize) -> u128) -> u128 {
         self.link.map_or(0, |l| reading(l as usize).wrapping_add(self.ahead))
@@ -124,27 +124,27 @@ impl Place {
 }
 
 /// All pairs of hosts.
-pub struct Pairs<W: Ways> {
+pub struct RoutedPairs<W: Ways> {
     hosts: usize,
     /// Two if marked flows may take another route than the others between the same hosts, else one.
     classes: usize,
     levels: Levels,
-    clocks: Vec<Clock>,
+    clocks: Vec<LinkClock>,
     /// When the first flow of each pair ends, by the pair's clock.
     dues: Dues,
     /// By clock: when the first flow on it ends.
     due: Vec<Option<Time>>,
     /// By sender and receiver. Where marked flows may take another route, their pairs follow all
     /// others.
-    pairs: Vec<Pair<W>>,
+    pairs: Vec<RoutedPair<W>>,
     /// The place of each pair.
-    places: Vec<Place>,
+    places: Vec<PairService>,
     /// Pairs with flows.
     active: BitSet,
     /// By pair, once it was asked for: what its flows have still to send.
-    waiting: Vec<Waiting>,
+    waiting: Vec<BundleEnds>,
     /// The same, for readers by pair of racks.
-    lines: Lines,
+    lines: PairLines,
     /// By pair, once it was asked for: its large flows.
     large: Large,
     /// Pairs with flows and without a clock.
@@ -159,7 +159,7 @@ pub struct Pairs<W: Ways> {
     ended: Option<Time>,
 }
 
-impl<W: Ways> Pairs<W> {
+impl<W: Ways> RoutedPairs<W> {
     /// No flows, between hosts with interfaces of these capacities: first all up, then all down.
     /// With two `classes`, marked flows may take another route than the others between the same
     /// hosts.
@@ -170,14 +170,14 @@ impl<W: Ways> Pairs<W> {
             hosts,
             classes,
             levels: Levels::new(capacity),
-            clocks: (0..2 * hosts).map(|_| Clock::default()).collect(),
+            clocks: (0..2 * hosts).map(|_| LinkClock::default()).collect(),
             dues: Dues::new(2 * hosts, classes * hosts),
             due: vec![None; 2 * hosts],
-            pairs: (0..pairs).map(|_| Pair::new()).collect(),
-            places: vec![Place::default(); pairs],
+            pairs: (0..pairs).map(|_| RoutedPair::new()).collect(),
+            places: vec![PairService::default(); pairs],
             active: BitSet::default(),
             waiting: Vec::new(),
-            lines: Lines::default(),
+            lines: PairLines::default(),
             large: Large::default(),
             fresh: Vec::new(),
             stale: BitSet::default(),
@@ -204,7 +204,7 @@ impl<W: Ways> Pairs<W> {
         (HostId(if apart { from - hosts } else { from }), HostId(to), apart)
     }
 
-    fn racks(&self, pair: u32, world: &World) -> (RackId, RackId) {
+    fn racks(&self, pair: u32, world: &EngineWorld) -> (RackId, RackId) {
         let (from, to, _) = self.ends(pair);
         (world.links.topology().rack_of(from), world.links.topology().rack_of(to))
     }
@@ -221,7 +221,7 @@ impl<W: Ways> Pairs<W> {
 
     /// The flows of a pair and the work left of each at the last settling, with the pair's service
     /// then.
-    fn flows_of(&self, pair: u32, mut each: impl FnMut(&Flow<W::Mark>, u128, u128)) {
+    fn flows_of(&self, pair: u32, mut each: impl FnMut(&EndingFlow<W::Mark>, u128, u128)) {
         let service = self.settled(pair);
         self.pairs[pair as usize]
             .flows
@@ -230,7 +230,7 @@ impl<W: Ways> Pairs<W> {
     }
 
     /// Books what a pair has sent up to this service, at which no flow is overdue.
-    fn book(&mut self, pair: u32, service: u128, world: &mut World) {
+    fn book(&mut self, pair: u32, service: u128, world: &mut EngineWorld) {
         let racks = self.racks(pair, world);
         let p = &mut self.pairs[pair as usize];
         let units = p.book(service);
@@ -238,7 +238,11 @@ impl<W: Ways> Pairs<W> {
     }
 
     /// Pairs with flows between these racks, if circuits may change their routes.
-    fn between(&self, racks: impl Iterator<Item = (RackId, RackId)>, world: &World) -> Vec<u32> {
+    fn between(
+        &self,
+        racks: impl Iterator<Item = (RackId, RackId)>,
+        world: &EngineWorld,
+    ) -> Vec<u32> {
         let mut found = Vec::new();
         for (a, b) in racks.filter(|_| W::CIRCUITS) {
             for from in world.links.topology().hosts_of(a) {
@@ -290,7 +294,7 @@ impl<W: Ways> Pairs<W> {
     }
 
     /// Finishes the flows that are due.
-    fn finish_all(&mut self, world: &mut World) {
+    fn finish_all(&mut self, world: &mut EngineWorld) {
         let (mut found, mut over) =
             (std::mem::take(&mut self.found), std::mem::take(&mut self.over));
         for l in 0..self.clocks.len() as u32 {
@@ -313,7 +317,7 @@ impl<W: Ways> Pairs<W> {
     }
 
     /// Finishes the due flows of a pair on this clock.
-    fn finish(&mut self, link: u32, pair: u32, world: &mut World) {
+    fn finish(&mut self, link: u32, pair: u32, world: &mut EngineWorld) {
         let (racks, (from, to, _)) = (self.racks(pair, world), self.ends(pair));
         let ahead = self.places[pair as usize].ahead;
         let (service, p) = (
@@ -381,7 +385,7 @@ impl<W: Ways> Pairs<W> {
 
     /// Prepares a look at the backlog, and returns the readings of the clocks; `books` as in
     /// [`Engine::backlog`].
-    fn before_a_look(&mut self, books: bool, world: &mut World) -> Vec<u128> {
+    fn before_a_look(&mut self, books: bool, world: &mut EngineWorld) -> Vec<u128> {
         if books {
             self.settle(world);
         } else {
@@ -414,7 +418,7 @@ impl<W: Ways> Pairs<W> {
         }
         let service = old.service(|l| self.clocks[l].at(now));
         let ahead = service.wrapping_sub(self.clocks[link as usize].at(now));
-        let new = Place { link: Some(link), ahead };
+        let new = PairService { link: Some(link), ahead };
         self.places[pair as usize] = new;
         self.lines.go_over(pair, old, new);
         self.large.go_over(pair);
@@ -429,8 +433,8 @@ impl<W: Ways> Pairs<W> {
     }
 }
 
-impl<W: Ways> Engine for Pairs<W> {
-    fn add(&mut self, coflow: &CoflowSpec, marked: &[bool], world: &mut World) {
+impl<W: Ways> Engine for RoutedPairs<W> {
+    fn add(&mut self, coflow: &CoflowSpec, marked: &[bool], world: &mut EngineWorld) {
         for (k, f) in coflow.flows.iter().enumerate() {
             if world.is_free(coflow.id, k, &f) {
                 continue;
@@ -460,7 +464,7 @@ impl<W: Ways> Engine for Pairs<W> {
         self.refill(world.now);
     }
 
-    fn cancel(&mut self, coflow: CoflowId, world: &mut World) {
+    fn cancel(&mut self, coflow: CoflowId, world: &mut EngineWorld) {
         self.settle(world);
         for pair in self.active.iter().collect::<Vec<_>>() {
             if !self.pairs[pair as usize].flows.iter().any(|f| f.0.1 == coflow) {
@@ -486,7 +490,7 @@ impl<W: Ways> Engine for Pairs<W> {
         self.refill(world.now);
     }
 
-    fn limit(&mut self, world: &mut World) {
+    fn limit(&mut self, world: &mut EngineWorld) {
         self.levels.limit(&world.links.capacity()[..2 * self.hosts]);
         self.refill(world.now);
     }
@@ -499,7 +503,7 @@ impl<W: Ways> Engine for Pairs<W> {
         self.next_event().is_some()
     }
 
-    fn pass(&mut self, world: &mut World) {
+    fn pass(&mut self, world: &mut EngineWorld) {
         if self.next_event().is_none_or(|t| t > world.now) {
             return;
         }
@@ -507,7 +511,7 @@ impl<W: Ways> Engine for Pairs<W> {
         self.refill(world.now);
     }
 
-    fn catch_up(&mut self, world: &mut World) {
+    fn catch_up(&mut self, world: &mut EngineWorld) {
         if self.next.is_some_and(|t| t <= world.now) {
             self.finish_all(world);
             self.ended.get_or_insert(world.now);
@@ -515,7 +519,7 @@ impl<W: Ways> Engine for Pairs<W> {
         }
     }
 
-    fn reroute(&mut self, pairs: &[(RackId, RackId)], world: &mut World) {
+    fn reroute(&mut self, pairs: &[(RackId, RackId)], world: &mut EngineWorld) {
         for pair in self.between(pairs.iter().copied(), world) {
             let (racks, (from, to, marked)) = (self.racks(pair, world), self.ends(pair));
             let route = world.route((from, to), racks, marked);
@@ -527,9 +531,9 @@ impl<W: Ways> Engine for Pairs<W> {
         }
     }
 
-    fn steer(&mut self, _pairs: &BTreeSet<(HostId, HostId)>, _world: &mut World) {}
+    fn steer(&mut self, _pairs: &BTreeSet<(HostId, HostId)>, _world: &mut EngineWorld) {}
 
-    fn settle(&mut self, world: &mut World) {
+    fn settle(&mut self, world: &mut EngineWorld) {
         // What is in flight is read after this, at this instant.
         self.clocks.iter_mut().for_each(|c| c.settle(world.now));
         let active = std::mem::take(&mut self.active);
@@ -564,7 +568,7 @@ impl<W: Ways> Engine for Pairs<W> {
         most: u128,
         books: bool,
         each: &mut dyn FnMut((HostId, HostId), u128),
-        world: &mut World,
+        world: &mut EngineWorld,
     ) {
         let (readings, hosts) = (self.before_a_look(books, world), self.hosts);
         let (places, waiting) = (&self.places, &mut self.waiting);
@@ -580,7 +584,7 @@ impl<W: Ways> Engine for Pairs<W> {
         most: u128,
         books: bool,
         each: &mut dyn FnMut((HostId, HostId), u128),
-        world: &mut World,
+        world: &mut EngineWorld,
     ) {
         let readings = self.before_a_look(books, world);
         for pair in self.between(world.crossbars.joined(), world) {
@@ -590,7 +594,7 @@ impl<W: Ways> Engine for Pairs<W> {
         }
     }
 
-    fn elephants(&mut self, least: &[u128], world: &mut World) -> Option<Elephants> {
+    fn elephants(&mut self, least: &[u128], world: &mut EngineWorld) -> Option<Elephants> {
         if !self.large.is_for(least) {
             self.clocks.iter_mut().for_each(|c| c.settle(world.now));
             self.count_large(least);
@@ -603,7 +607,7 @@ impl<W: Ways> Engine for Pairs<W> {
         &mut self,
         most: u128,
         books: bool,
-        world: &mut World,
+        world: &mut EngineWorld,
     ) -> Option<DemandMatrix> {
         let (n, t) = (self.hosts, world.links.topology());
         let one_host_a_rack =

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use super::faults::{Broken, PortFault, Side, Which};
+use super::faults::{BrokenPart, PortFault, Side, Which};
 use super::*;
 use crate::circuits::timetable::Reservation;
 use crate::coflows::FlowSpec;
@@ -61,16 +61,16 @@ fn circuit(i: u32, j: u32, setup: u64, until: u64) -> Op {
 }
 
 #[derive(Clone, Debug)]
-enum Event {
+enum FaultEvent {
     Arrive(usize),
     Cancel(usize),
-    Strike(Broken, bool),
+    Strike(BrokenPart, bool),
 }
 
 #[derive(Clone, Debug)]
-struct Script {
+struct FaultScript {
     coflows: Vec<CoflowSpec>,
-    events: Vec<(u64, Event)>,
+    events: Vec<(u64, FaultEvent)>,
     cancelled: BTreeSet<usize>,
     kind: NetworkKind,
     within: Within,
@@ -78,7 +78,7 @@ struct Script {
     queues: bool,
 }
 
-fn broken() -> impl Strategy<Value = Broken> {
+fn broken() -> impl Strategy<Value = BrokenPart> {
     let which = prop_oneof![
         (0u32..8).prop_map(|h| Which::Nic(HostId(h))),
         (0u32..4).prop_map(|r| Which::Uplink(RackId(r))),
@@ -97,14 +97,14 @@ fn broken() -> impl Strategy<Value = Broken> {
         } else {
             Side::Output
         };
-        Broken::Port { plane: PlaneId(0), side, rack: RackId(r), how }
+        BrokenPart::Port { plane: PlaneId(0), side, rack: RackId(r), how }
     });
     let links = (which, prop::sample::select(vec![0u32, 0, 50]))
-        .prop_map(|(which, percent)| Broken::Links { which, percent });
+        .prop_map(|(which, percent)| BrokenPart::Links { which, percent });
     prop_oneof![2 => links, 1 => port]
 }
 
-fn script() -> impl Strategy<Value = Script> {
+fn script() -> impl Strategy<Value = FaultScript> {
     let flows = prop::collection::vec((0u32..8, 0u32..8, 0u64..2_000_000), 0..6);
     let coflows = prop::collection::vec((0u64..200, flows, prop::option::of(0u64..150)), 1..6);
     let faults = prop::collection::vec((0u64..200, 1u64..150, broken()), 0..5);
@@ -114,21 +114,21 @@ fn script() -> impl Strategy<Value = Script> {
         |(list, faults, (kind, within), circuits, queues)| {
             let (mut events, mut cancelled) = (Vec::new(), BTreeSet::new());
             for (k, (at, _, gone)) in list.iter().enumerate() {
-                events.push((at * MS, Event::Arrive(k)));
+                events.push((at * MS, FaultEvent::Arrive(k)));
                 if let Some(after) = gone {
-                    events.push(((at + after) * MS, Event::Cancel(k)));
+                    events.push(((at + after) * MS, FaultEvent::Cancel(k)));
                     cancelled.insert(k);
                 }
             }
             for (at, long, b) in faults {
                 events.extend([
-                    (at * MS, Event::Strike(b, true)),
-                    ((at + long) * MS, Event::Strike(b, false)),
+                    (at * MS, FaultEvent::Strike(b, true)),
+                    ((at + long) * MS, FaultEvent::Strike(b, false)),
                 ]);
             }
             events.sort_by_key(|e| e.0);
             let coflows = list.iter().enumerate().map(|(k, c)| coflow(k, &c.1)).collect();
-            Script {
+            FaultScript {
                 coflows,
                 events,
                 cancelled,
@@ -141,20 +141,20 @@ fn script() -> impl Strategy<Value = Script> {
     )
 }
 
-type Told = (Vec<FlowFinished>, BTreeMap<CoflowId, Delivered>, Observation);
+type FaultOutcome = (Vec<FlowFinished>, BTreeMap<CoflowId, CoflowReceipt>, Observation);
 
 /// Plays a script, looks at the network every `step`, and checks the laws at every look.
-fn play(s: &Script, step: u64, may_fail: bool) -> Result<Told, TestCaseError> {
+fn play(s: &FaultScript, step: u64, may_fail: bool) -> Result<FaultOutcome, TestCaseError> {
     let t = queued(s.queues);
     let network = Network { kind: s.kind, within: s.within, ..Network::default() };
     let mut f = SimFabric::new(
         t.clone(),
-        Settings {
+        SimSettings {
             admit: Admit::All,
             circuits: s.circuits,
             network,
             may_fail,
-            ..Settings::default()
+            ..SimSettings::default()
         },
     );
     if s.circuits {
@@ -167,11 +167,11 @@ fn play(s: &Script, step: u64, may_fail: bool) -> Result<Told, TestCaseError> {
         let look = k * step;
         while let Some((at, e)) = events.next_if(|e| e.0 < look) {
             match e {
-                Event::Arrive(c) => f.add_flows(&s.coflows[*c], &[], Time(*at)),
-                Event::Cancel(c) => f.cancel(CoflowId::from(*c), Time(*at)),
-                Event::Strike(b, begins) => {
+                FaultEvent::Arrive(c) => f.add_flows(&s.coflows[*c], &[], Time(*at)),
+                FaultEvent::Cancel(c) => f.cancel(CoflowId::from(*c), Time(*at)),
+                FaultEvent::Strike(b, begins) => {
                     f.strike(b, *begins, Time(*at));
-                    if matches!(b, Broken::Links { which: Which::Eps, percent: 0 }) {
+                    if matches!(b, BrokenPart::Links { which: Which::Eps, percent: 0 }) {
                         eps_down = if *begins { eps_down + 1 } else { eps_down - 1 };
                         dark = false;
                     }
@@ -220,8 +220,8 @@ proptest! {
 
     #[test]
     fn a_network_that_may_fail_and_does_not_is_the_same(s in script()) {
-        let events = s.events.iter().filter(|e| !matches!(e.1, Event::Strike(..))).cloned().collect();
-        let s = Script { events, queues: false, ..s };
+        let events = s.events.iter().filter(|e| !matches!(e.1, FaultEvent::Strike(..))).cloned().collect();
+        let s = FaultScript { events, queues: false, ..s };
         prop_assert_eq!(play(&s, 50 * MS, true)?, play(&s, 50 * MS, false)?);
     }
 }
@@ -233,10 +233,10 @@ fn a_flow_stands_still_while_its_link_is_down_and_a_cancelled_one_makes_room() {
         let network = Network { kind, ..Network::default() };
         let mut f = SimFabric::new(
             t.clone(),
-            Settings { circuits: false, network, may_fail: true, ..Settings::default() },
+            SimSettings { circuits: false, network, may_fail: true, ..SimSettings::default() },
         );
         let alone = t.payload(BitRate::mbit(100)).time_for(Bytes(1_000_000)).0;
-        let down = Broken::Links { which: Which::Uplink(RackId(1)), percent: 0 };
+        let down = BrokenPart::Links { which: Which::Uplink(RackId(1)), percent: 0 };
         f.add_flows(&coflow(0, &[(0, 2, 1_000_000)]), &[], Time(0));
         f.strike(&down, true, Time(10 * MS));
         assert!(!f.is_moving(), "{kind:?}");
@@ -255,9 +255,10 @@ fn a_flow_stands_still_while_its_link_is_down_and_a_cancelled_one_makes_room() {
 
 #[test]
 fn a_port_that_is_broken_gives_no_light_where_it_was_asked_to() {
-    let port = |side, rack, how| Broken::Port { plane: PlaneId(0), side, rack: RackId(rack), how };
-    let look = |b: Broken, begins_ms: u64, at_ms: u64| {
-        let mut f = SimFabric::new(topology(), Settings::default());
+    let port =
+        |side, rack, how| BrokenPart::Port { plane: PlaneId(0), side, rack: RackId(rack), how };
+    let look = |b: BrokenPart, begins_ms: u64, at_ms: u64| {
+        let mut f = SimFabric::new(topology(), SimSettings::default());
         f.advance(Time(begins_ms.min(1) * MS));
         f.apply(&[circuit(0, 1, 5, 50), circuit(0, 2, 50, 100)], Time(MS));
         f.strike(&b, true, Time(begins_ms * MS));
@@ -278,7 +279,7 @@ fn a_port_that_is_broken_gives_no_light_where_it_was_asked_to() {
         [look(slow, 2, 34), look(slow, 2, 35), look(slow, 2, 79), look(slow, 2, 80)],
         [None, Some(1), None, Some(2)]
     );
-    let mut f = SimFabric::new(topology(), Settings::default());
+    let mut f = SimFabric::new(topology(), SimSettings::default());
     f.strike(&port(Side::Input, 0, PortFault::Deaf), true, Time(0));
     let ops = [circuit(0, 1, 5, 50), circuit(3, 2, 5, 50)];
     assert!(f.apply(&ops, Time(0)).iter().all(|r| r.outcome.is_ok()), "it hears that all is well");

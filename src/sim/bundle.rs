@@ -8,7 +8,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::waiting::Waiting;
+use super::waiting::BundleEnds;
 use crate::ids::{CoflowId, FlowId, HostId, PlaneId, RackId};
 use crate::units::{Bytes, NANOS};
 
@@ -27,7 +27,7 @@ pub fn bytes(units: u128) -> Bytes {
 
 /// The route of flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Route {
+pub enum BundleRoute {
     /// Within their rack.
     Local,
     /// Through the packet switch; where there are several, over the default list of the two racks.
@@ -68,7 +68,7 @@ pub struct Bundle {
     /// Whether its packets are marked.
     pub elephant: bool,
     /// Its present route.
-    pub route: Route,
+    pub route: BundleRoute,
     /// The link whose clock measures its service.
     pub link: Option<u32>,
     /// The service minus the clock's reading, modulo 2^128; without a clock, the service itself.
@@ -82,13 +82,13 @@ pub struct Bundle {
     /// When that one ends, so that the heap need not be read.
     due: u128,
     /// When all of them end; `None` until it was asked for.
-    waiting: Option<Box<Waiting>>,
+    waiting: Option<Box<BundleEnds>>,
 }
 
 impl Bundle {
     /// No flows.
     pub fn new(from: HostId, to: HostId, racks: (RackId, RackId), elephant: bool) -> Self {
-        let route = if racks.0 == racks.1 { Route::Local } else { Route::Eps };
+        let route = if racks.0 == racks.1 { BundleRoute::Local } else { BundleRoute::Eps };
         Self {
             from,
             to,
@@ -106,7 +106,7 @@ impl Bundle {
     }
 
     /// The racks, the present route, and the service minus the clock's reading.
-    pub fn at(&self) -> ((RackId, RackId), Route, u128) {
+    pub fn at(&self) -> ((RackId, RackId), BundleRoute, u128) {
         (self.racks, self.route, self.ahead)
     }
 
@@ -140,7 +140,7 @@ impl Bundle {
     pub fn book(&mut self, service: u128) -> u128 {
         let each = service - self.booked;
         self.booked = service;
-        if matches!(self.route, Route::Ocs(_)) {
+        if matches!(self.route, BundleRoute::Ocs(_)) {
             self.booked_ocs += each;
         }
         each * self.flows.len() as u128
@@ -189,8 +189,11 @@ impl Bundle {
 
     /// Work that a flow has done over circuits.
     pub fn over_ocs(&self, f: &Underway) -> u128 {
-        let beyond =
-            if matches!(self.route, Route::Ocs(_)) { self.booked.saturating_sub(f.due) } else { 0 };
+        let beyond = if matches!(self.route, BundleRoute::Ocs(_)) {
+            self.booked.saturating_sub(f.due)
+        } else {
+            0
+        };
         self.booked_ocs - f.ocs_before - beyond
     }
 }
@@ -206,7 +209,7 @@ mod tests {
         b.push(CoflowId(0), FlowId(0), WORK_PER_BYTE);
         assert_eq!(b.book(3_000_000_000), 6_000_000_000);
         assert_eq!(b.pop(), None);
-        b.route = Route::Ocs(PlaneId(0));
+        b.route = BundleRoute::Ocs(PlaneId(0));
         b.book(9_000_000_000);
         let (f, ocs, beyond) = b.pop().unwrap();
         assert_eq!(

@@ -7,13 +7,13 @@ use crate::units::Time;
 
 /// Runs at the level of its link, in units (bits a second times nanoseconds).
 #[derive(Default)]
-pub struct Clock {
+pub struct LinkClock {
     reading: u128,
     since: Time,
     pace: u64,
 }
 
-impl Clock {
+impl LinkClock {
     /// Its reading at `now`, which must not lie before the last change.
     pub fn at(&self, now: Time) -> u128 {
         self.reading + u128::from(self.pace) * u128::from(now.since(self.since).0)
@@ -55,7 +55,7 @@ impl Clock {
         (self.reading, self.since) = (self.at(now), now);
     }
 
-    /// The reading at the last [`Clock::settle`].
+    /// The reading at the last [`LinkClock::settle`].
     pub fn settled(&self) -> u128 {
         self.reading
     }

@@ -11,12 +11,12 @@ use crate::ids::{CoflowId, FlowId, HostId};
 use crate::units::{Bytes, Span, Time};
 
 /// A flow's hosts, and whether it is marked.
-pub type Ends = (HostId, HostId, bool);
+pub type FlowHosts = (HostId, HostId, bool);
 
 /// Flows that are being sent, and last bytes in flight.
 #[derive(Debug, Default)]
 pub struct Delays {
-    sending: BTreeMap<(CoflowId, FlowId), Ends>,
+    sending: BTreeMap<(CoflowId, FlowId), FlowHosts>,
     arriving: BTreeSet<(Time, CoflowId, FlowId)>,
 }
 
@@ -39,7 +39,12 @@ impl Delays {
 
     /// These flows have sent their last bytes, each with the delay that `of` gives. Leaves what has
     /// arrived by `now` in `done`, by time.
-    pub fn pass(&mut self, done: &mut Vec<FlowFinished>, now: Time, of: impl Fn(Ends) -> Span) {
+    pub fn pass(
+        &mut self,
+        done: &mut Vec<FlowFinished>,
+        now: Time,
+        of: impl Fn(FlowHosts) -> Span,
+    ) {
         for d in done.drain(..) {
             let delay = self.sending.remove(&(d.coflow, d.flow)).map_or(Span::ZERO, &of);
             self.arriving.insert((d.at + delay, d.coflow, d.flow));

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::FlowFinished;
-use super::bundle::Route;
+use super::bundle::BundleRoute;
 use super::crossbar::Crossbars;
 use super::ledger::Ledger;
 use super::links::Links;
@@ -16,7 +16,7 @@ use crate::ids::{CoflowId, FlowId, HostId, JobId, RackId};
 use crate::units::{Bytes, Time};
 
 /// What an engine works on but does not own.
-pub struct World<'a> {
+pub struct EngineWorld<'a> {
     /// Capacities and paths.
     pub links: &'a Links,
     /// Which circuits have light.
@@ -34,21 +34,26 @@ pub struct World<'a> {
     pub now: Time,
 }
 
-impl World<'_> {
+impl EngineWorld<'_> {
     /// The present route of a flow.
-    pub fn route(&self, hosts: (HostId, HostId), racks: (RackId, RackId), marked: bool) -> Route {
+    pub fn route(
+        &self,
+        hosts: (HostId, HostId),
+        racks: (RackId, RackId),
+        marked: bool,
+    ) -> BundleRoute {
         if racks.0 == racks.1 {
-            return Route::Local;
+            return BundleRoute::Local;
         }
         let circuit = if marked || self.admit == Admit::All {
             self.crossbars.plane(racks.0, racks.1)
         } else {
             None
         };
-        let eps = || self.links.list_of(hosts).map_or(Route::Eps, Route::List);
+        let eps = || self.links.list_of(hosts).map_or(BundleRoute::Eps, BundleRoute::List);
         circuit.map_or_else(
-            || if marked && self.admit == Admit::Wait { Route::Wait } else { eps() },
-            Route::Ocs,
+            || if marked && self.admit == Admit::Wait { BundleRoute::Wait } else { eps() },
+            BundleRoute::Ocs,
         )
     }
 
@@ -99,28 +104,29 @@ pub struct InFlight {
 /// from event to event.
 pub trait Engine: Send {
     /// Starts a coflow's flows. Those that need no time finish at once.
-    fn add(&mut self, coflow: &CoflowSpec, marked: &[bool], world: &mut World);
+    fn add(&mut self, coflow: &CoflowSpec, marked: &[bool], world: &mut EngineWorld);
 
     /// Sets the priority of `coflow`, which may arrive later, where priorities count: smaller
     /// values go first.
-    fn prefer(&mut self, _coflow: CoflowId, _priority: u64, _world: &mut World) {}
+    fn prefer(&mut self, _coflow: CoflowId, _priority: u64, _world: &mut EngineWorld) {}
 
     /// `coflow`, which arrives next, belongs to this job, whose first stages may have run before.
     fn belongs(&mut self, _coflow: CoflowId, _job: JobId) {}
 
     /// Changes the strict priorities of flows of an active coflow, where priorities count. Ended or
     /// unknown flows are ignored.
-    fn prioritise(&mut self, _coflow: CoflowId, _flows: &[(FlowId, u8)], _world: &mut World) {}
+    fn prioritise(&mut self, _coflow: CoflowId, _flows: &[(FlowId, u8)], _world: &mut EngineWorld) {
+    }
 
     /// Work left of every flow at the last [`Engine::settle`], in any order.
     fn left(&self, each: &mut dyn FnMut(CoflowId, FlowId, u128));
 
     /// Cancels what a coflow still has to send. What its flows have sent counts, and they are
     /// closed in the books.
-    fn cancel(&mut self, coflow: CoflowId, world: &mut World);
+    fn cancel(&mut self, coflow: CoflowId, world: &mut EngineWorld);
 
     /// The capacities of links have changed.
-    fn limit(&mut self, world: &mut World);
+    fn limit(&mut self, world: &mut EngineWorld);
 
     /// When the next event happens if circuits stay: a flow ends, or a coflow changes its queue.
     fn next_event(&self) -> Option<Time>;
@@ -142,24 +148,24 @@ pub trait Engine: Send {
 
     /// Counts the work of all flows up to now, finishes what is due (each flow at its own instant,
     /// even if that is past), and decides rates where that is necessary.
-    fn pass(&mut self, world: &mut World);
+    fn pass(&mut self, world: &mut EngineWorld);
 
     /// The same, but rates stay until the next [`Engine::pass`] or until anything else changes
     /// them; [`Engine::next_event`] says that a pass is due. Looking at a run must not change it.
-    fn catch_up(&mut self, world: &mut World);
+    fn catch_up(&mut self, world: &mut EngineWorld);
 
     /// The circuits of these rack pairs changed: their flows change their routes.
-    fn reroute(&mut self, pairs: &[(RackId, RackId)], world: &mut World);
+    fn reroute(&mut self, pairs: &[(RackId, RackId)], world: &mut EngineWorld);
 
     /// The lists of switches of these host pairs changed: their flows change their routes.
-    fn steer(&mut self, pairs: &BTreeSet<(HostId, HostId)>, world: &mut World);
+    fn steer(&mut self, pairs: &BTreeSet<(HostId, HostId)>, world: &mut EngineWorld);
 
     /// Brings the books up to now and changes nothing else.
-    fn settle(&mut self, world: &mut World);
+    fn settle(&mut self, world: &mut EngineWorld);
 
     /// Adds what links have carried up to now and was not booked to `beyond`, or brings the books
     /// up to now.
-    fn look(&mut self, _beyond: &mut Totals, world: &mut World) {
+    fn look(&mut self, _beyond: &mut Totals, world: &mut EngineWorld) {
         self.settle(world);
     }
 
@@ -175,7 +181,7 @@ pub trait Engine: Send {
         most: u128,
         _books: bool,
         each: &mut dyn FnMut((HostId, HostId), u128),
-        world: &mut World,
+        world: &mut EngineWorld,
     ) {
         self.settle(world);
         self.parts(&mut |p| each(p.hosts, p.left.min(most)));
@@ -187,7 +193,7 @@ pub trait Engine: Send {
         most: u128,
         books: bool,
         each: &mut dyn FnMut((HostId, HostId), u128),
-        world: &mut World,
+        world: &mut EngineWorld,
     ) {
         self.backlog(most, books, each, world);
     }
@@ -195,7 +201,7 @@ pub trait Engine: Send {
     /// The elephants since the last call, where an engine keeps them; `None`: they are counted from
     /// [`Engine::parts`]. `least`: by sender, the work that an elephant has left at least; another
     /// value than the last time starts again.
-    fn elephants(&mut self, _least: &[u128], _world: &mut World) -> Option<Elephants> {
+    fn elephants(&mut self, _least: &[u128], _world: &mut EngineWorld) -> Option<Elephants> {
         None
     }
 
@@ -205,7 +211,7 @@ pub trait Engine: Send {
         &mut self,
         _most: u128,
         _books: bool,
-        _world: &mut World,
+        _world: &mut EngineWorld,
     ) -> Option<DemandMatrix> {
         None
     }

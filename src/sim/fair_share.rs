@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use super::FlowFinished;
 use super::bundle::{Bundle, WORK_PER_BYTE};
-use super::engine::{Engine, InFlight, World};
+use super::engine::{Engine, EngineWorld, InFlight};
 use super::maxmin::MaxMin;
 use super::queues::{self, Queues};
 use super::service_clocks::{ServiceClocks, Solver, paced_engine};
@@ -42,7 +42,7 @@ impl FairShare {
     }
 
     /// Finishes what is due; true if anything is.
-    fn finish_all(&mut self, world: &mut World) -> bool {
+    fn finish_all(&mut self, world: &mut EngineWorld) -> bool {
         self.paced.finish_all(world, |paced, b, link, world| {
             paced.book(b, world);
             let service = paced.service(b, world.now);
@@ -62,7 +62,7 @@ impl FairShare {
 }
 
 impl Engine for FairShare {
-    fn add(&mut self, coflow: &CoflowSpec, marked: &[bool], world: &mut World) {
+    fn add(&mut self, coflow: &CoflowSpec, marked: &[bool], world: &mut EngineWorld) {
         let mut got = Vec::new();
         for (k, f) in coflow.flows.iter().enumerate() {
             if world.is_free(coflow.id, k, &f) {
@@ -88,7 +88,7 @@ impl Engine for FairShare {
         self.paced.rerate(world);
     }
 
-    fn cancel(&mut self, coflow: CoflowId, world: &mut World) {
+    fn cancel(&mut self, coflow: CoflowId, world: &mut EngineWorld) {
         for b in self.paced.active.iter().collect::<Vec<_>>() {
             if !self.paced.bundles[b as usize].flows().any(|f| f.coflow == coflow) {
                 continue;
@@ -110,7 +110,7 @@ impl Engine for FairShare {
 
     paced_engine!();
 
-    fn steer(&mut self, pairs: &BTreeSet<(HostId, HostId)>, world: &mut World) {
+    fn steer(&mut self, pairs: &BTreeSet<(HostId, HostId)>, world: &mut EngineWorld) {
         for (&(from, to), elephant) in pairs.iter().flat_map(|p| [(p, false), (p, true)]) {
             if let Some(&b) = self.by_hosts.get(&(from, to, elephant)) {
                 self.paced.change_over(b, world);

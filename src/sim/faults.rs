@@ -18,12 +18,12 @@ pub struct Fault {
     /// When it ends; `None`: never.
     pub until: Option<Time>,
     /// What it is.
-    pub what: Broken,
+    pub what: BrokenPart,
 }
 
 /// What is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Broken {
+pub enum BrokenPart {
     /// Links carry only `percent` of their rate.
     Links {
         /// The links.

@@ -13,7 +13,7 @@ use crate::coflows::network::NetworkKind::{
 use crate::coflows::network::{Decide, Guard, NetworkKind, Within};
 use crate::coflows::orders::{self, Sharing};
 use crate::coflows::priority::{LAST, PLAIN, Priorities, WITHIN_RACK};
-use crate::coflows::rates::{self, Demand, Free, Group, Rates};
+use crate::coflows::rates::{self, Demand, FreeCapacity, HostGroup, Rates};
 use crate::coflows::{FlowSpec, bounds};
 use crate::fabric::SEND_BUFFER;
 use crate::ids::HostId;
@@ -116,8 +116,10 @@ fn a_flow_ends_the_delay_of_its_way_later_and_shares_links_as_before() {
     t.eps.core = Core::Graph(Box::new(Graph::leaf_spine(2, 1, BitRate::mbit(1000), None)));
     let flows = [(0, 2, 1_000_000), (0, 1, 500_000), (3, 0, 800_000), (1, 1, 5), (1, 3, 0)];
     let ends = |t: &Topology, kind| {
-        let settings =
-            Settings { network: Network { kind, ..Network::default() }, ..Settings::default() };
+        let settings = SimSettings {
+            network: Network { kind, ..Network::default() },
+            ..SimSettings::default()
+        };
         let mut f = SimFabric::new(Arc::new(t.clone()), settings);
         f.add_flows(&coflow(7, 0, &flows), &[false; 5], Time(0));
         let (mut all, mut now) = (vec![], Time(0));
@@ -147,7 +149,7 @@ fn a_flow_ends_the_delay_of_its_way_later_and_shares_links_as_before() {
 fn what_is_taken_back_on_its_way_never_arrives() {
     let mut t = (*topology(2, 1, 1000)).clone();
     t.links.uplink.delay = Span::secs(1);
-    let mut f = SimFabric::new(Arc::new(t), Settings::default());
+    let mut f = SimFabric::new(Arc::new(t), SimSettings::default());
     f.add_flows(&coflow(0, 0, &[(0, 1, 1_000)]), &[false], Time(0));
     assert_eq!((f.advance(Time(1_000_000_000)), f.is_moving()), (vec![], true));
     f.cancel(CoflowId(0), Time(1_000_000_001));
@@ -159,7 +161,7 @@ fn an_elephant_that_must_wait_takes_nothing_but_its_circuit() {
     // Two elephants and a mouse; a circuit for one pair after 50 ms.
     for kind in [MaxMin, Varys] {
         let network = Network { kind, ..Network::default() };
-        let settings = Settings { admit: Admit::Wait, network, ..Settings::default() };
+        let settings = SimSettings { admit: Admit::Wait, network, ..SimSettings::default() };
         let mut f = SimFabric::new(topology(3, 1, 1000), settings);
         f.add_flows(
             &coflow(0, 0, &[(0, 1, 1_000_000), (0, 2, 1_000_000), (1, 2, 1_000)]),
@@ -189,7 +191,8 @@ fn strict_priorities_by_flow() {
     // of another that has 0 for one flow.
     let t = topology(4, 2, 1000);
     let network = Network { kind: Priority, ..Network::default() };
-    let mut f = SimFabric::new(t, Settings { circuits: false, network, ..Settings::default() });
+    let mut f =
+        SimFabric::new(t, SimSettings { circuits: false, network, ..SimSettings::default() });
     let spec = |id, all, flows: Vec<Option<u8>>, hosts: &[u32]| {
         let list: Vec<_> = hosts.iter().map(|&to| (0, to, 1_000_000)).collect();
         CoflowSpec { priorities: Priorities { all, flows }, ..coflow(id, 0, &list) }
@@ -211,7 +214,7 @@ fn strict_priorities_by_flow() {
 #[test]
 fn one_flow_over_the_eps_takes_its_bound_and_two_share() {
     let t = topology(3, 2, 100);
-    let mut f = SimFabric::new(t.clone(), Settings::default());
+    let mut f = SimFabric::new(t.clone(), SimSettings::default());
     let c = coflow(0, 0, &[(0, 2, 1_000_000), (1, 3, 1_000_000), (4, 4, 9), (0, 1, 1_000_000)]);
     f.add_flows(&c, &[true; 4], Time(0));
     let done: Vec<_> = f.advance(Time(NEVER)).iter().map(|d| (d.flow.0, d.at.0)).collect();
@@ -236,7 +239,7 @@ const NEVER: u64 = 1 << 60;
 #[test]
 fn a_flow_changes_over_when_light_comes_and_goes() {
     let t = topology(2, 1, 100);
-    let mut f = SimFabric::new(t, Settings::default());
+    let mut f = SimFabric::new(t, SimSettings::default());
     let size = 10_000_000;
     f.add_flows(&coflow(0, 0, &[(0, 1, size)]), &[true], Time(0));
     f.add_flows(&coflow(1, 0, &[(0, 1, size)]), &[false], Time(0));
@@ -352,17 +355,17 @@ fn flow_by_flow() -> impl Strategy<Value = Network> {
 }
 
 /// What one run of a script tells: every finish, and the last observation.
-type Told = (Vec<FlowFinished>, Observation, BTreeMap<CoflowId, Delivered>);
+type ScriptOutcome = (Vec<FlowFinished>, Observation, BTreeMap<CoflowId, CoflowReceipt>);
 
 /// Runs a script, looking at the network every `step`, and checks what must hold at every look.
-fn play(s: &Script, t: &Arc<Topology>, step: u64) -> Result<Told, TestCaseError> {
+fn play(s: &Script, t: &Arc<Topology>, step: u64) -> Result<ScriptOutcome, TestCaseError> {
     let mut f = SimFabric::new(
         t.clone(),
-        Settings {
+        SimSettings {
             admit: s.admit(),
             network: s.network,
             resolution: s.resolution,
-            ..Settings::default()
+            ..SimSettings::default()
         },
     );
     for &(i, j, at, long) in &s.circuits {
@@ -451,7 +454,7 @@ proptest! {
         // looks the same.
         let kind = if matches!(network.kind, MaxMin | Varys | FairPerCoflow) { Sincronia } else { network.kind };
         let (network, t) = (Network { kind, ..network }, topology(4, 2, uplink));
-        let mut f = SimFabric::new(t.clone(), Settings { circuits: false, network, ..Settings::default() });
+        let mut f = SimFabric::new(t.clone(), SimSettings { circuits: false, network, ..SimSettings::default() });
         let (mut at, mut arrivals) = (0, Vec::new());
         for (k, flows) in s.flows.iter().enumerate() {
             at += s.gaps[k];
@@ -484,7 +487,7 @@ proptest! {
         let (hosts, uplink) = shape;
         let t = topology(8 / hosts, hosts, uplink);
         let run = |circuits| {
-            let mut f = SimFabric::new(t.clone(), Settings { circuits, resolution: s.resolution, ..Settings::default() });
+            let mut f = SimFabric::new(t.clone(), SimSettings { circuits, resolution: s.resolution, ..SimSettings::default() });
             let (mut at, mut done, mut seen) = (0, Vec::new(), Vec::new());
             for (k, flows) in s.flows.iter().enumerate() {
                 at += s.gaps[k];
@@ -504,7 +507,7 @@ proptest! {
 
 /// A coflow of the slow twin, or its flows of one priority: those between the same two hosts are
 /// one group.
-struct Slow {
+struct SlowCoflow {
     id: usize,
     class: u8,
     arrival: u64,
@@ -525,9 +528,13 @@ fn slow_demand(n: &Network, links: &links::Links, c: &CoflowSpec, class: u8) -> 
     }
     by.retain(|_, bytes| *bytes > 0);
     let route = |(a, b)| {
-        if t.rack_of(a) == t.rack_of(b) { bundle::Route::Local } else { bundle::Route::Eps }
+        if t.rack_of(a) == t.rack_of(b) {
+            bundle::BundleRoute::Local
+        } else {
+            bundle::BundleRoute::Eps
+        }
     };
-    let group = |(&(a, b), &n): (&(HostId, HostId), &u64)| Group {
+    let group = |(&(a, b), &n): (&(HostId, HostId), &u64)| HostGroup {
         path: links.path(a, b, route((a, b))),
         left: u128::from(n) * bundle::WORK_PER_BYTE,
     };
@@ -541,7 +548,7 @@ fn slow_demand(n: &Network, links: &links::Links, c: &CoflowSpec, class: u8) -> 
 /// made from nothing.
 fn twin(n: &Network, t: &Arc<Topology>, coflows: &[CoflowSpec]) -> Vec<u64> {
     let links = links::Links::new(t.clone(), true, false, true);
-    let (mut now, mut next, mut active) = (0u64, 0, Vec::<Slow>::new());
+    let (mut now, mut next, mut active) = (0u64, 0, Vec::<SlowCoflow>::new());
     let mut ends = vec![0; coflows.len()];
     // Sincronia's order is made when a coflow comes or ends, or the guard turns.
     let (mut rank, mut rates): (Vec<usize>, Vec<Rates>) = (vec![], vec![]);
@@ -556,7 +563,7 @@ fn twin(n: &Network, t: &Arc<Topology>, coflows: &[CoflowSpec]) -> Vec<u64> {
             for class in 0..=WITHIN_RACK {
                 let Some(demand) = slow_demand(n, &links, c, class) else { continue };
                 came = true;
-                active.push(Slow {
+                active.push(SlowCoflow {
                     id: next,
                     class,
                     arrival: c.arrival.0,
@@ -645,20 +652,20 @@ fn twin(n: &Network, t: &Arc<Topology>, coflows: &[CoflowSpec]) -> Vec<u64> {
 }
 
 /// All flows share max-min fairly.
-fn slow_shares(active: &[Slow], capacity: &[u64]) -> Vec<Rates> {
+fn slow_shares(active: &[SlowCoflow], capacity: &[u64]) -> Vec<Rates> {
     let mut rates: Vec<Rates> = active.iter().map(|c| Rates::new(c.demand.groups())).collect();
     rates::max_min(
         &active.iter().map(|c| &c.demand).collect::<Vec<_>>(),
-        &mut Free::new(capacity),
+        &mut FreeCapacity::new(capacity),
         &mut rates,
     );
     rates
 }
 
-fn slow_rates(n: &Network, active: &[Slow], order: &[usize], capacity: &[u64]) -> Vec<Rates> {
-    let mut free = Free::new(capacity);
+fn slow_rates(n: &Network, active: &[SlowCoflow], order: &[usize], capacity: &[u64]) -> Vec<Rates> {
+    let mut free = FreeCapacity::new(capacity);
     let mut rates: Vec<Rates> = active.iter().map(|c| Rates::new(c.demand.groups())).collect();
-    let one = |c: usize, free: &mut Free, rates: &mut Vec<Rates>| match (n.within, n.kind) {
+    let one = |c: usize, free: &mut FreeCapacity, rates: &mut Vec<Rates>| match (n.within, n.kind) {
         (Within::MaxMin, Fifo | Aalo | Priority) => {
             rates::max_min(&[&active[c].demand], free, &mut rates[c..=c])
         }
@@ -679,7 +686,7 @@ fn slow_rates(n: &Network, active: &[Slow], order: &[usize], capacity: &[u64]) -
         for &q in &present {
             let part: Vec<u64> =
                 capacity.iter().map(|c| c * u64::from(n.aalo.queues - q) / total).collect();
-            let mut own = Free::new(&part);
+            let mut own = FreeCapacity::new(&part);
             for &c in order.iter().filter(|&&c| active[c].queue == q) {
                 one(c, &mut own, &mut rates);
                 rates[c].running().for_each(|(g, rate)| active[c].demand.take(g, rate, &mut free));

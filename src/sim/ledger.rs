@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::bundle::{Route, bytes};
+use super::bundle::{BundleRoute, bytes};
 use super::engine::InFlight;
 use super::meter::Totals;
-use super::table::Table;
+use super::table::CellTable;
 use crate::coflows::RackBytes;
 use crate::demand::DemandMatrix;
 use crate::fabric::PortCounters;
@@ -19,19 +19,19 @@ const SEGMENT: u64 = 1448;
 /// A cumulative matrix in exact units, and in whole bytes, which are updated only where something
 /// was added.
 #[derive(Debug)]
-struct Carried {
-    units: Table<u128>,
+struct CarriedBytes {
+    units: CellTable<u128>,
     touched: Vec<usize>,
-    is_touched: Table<bool>,
+    is_touched: CellTable<bool>,
     bytes: DemandMatrix,
 }
 
-impl Carried {
+impl CarriedBytes {
     fn new(racks: usize) -> Self {
         Self {
-            units: Table::new(racks),
+            units: CellTable::new(racks),
             touched: Vec::new(),
-            is_touched: Table::new(racks),
+            is_touched: CellTable::new(racks),
             bytes: DemandMatrix::zero(racks),
         }
     }
@@ -59,7 +59,7 @@ impl Carried {
 
 /// Work done by a coflow's ended flows.
 #[derive(Debug, Default)]
-struct Account {
+struct EndedWork {
     open: usize,
     by_racks: BTreeMap<(RackId, RackId), u128>,
     /// Work of flows that ended since the last report, by rack pair.
@@ -70,7 +70,7 @@ struct Account {
     over_ocs: u128,
 }
 
-impl Account {
+impl EndedWork {
     /// Work between racks of ended flows of a coflow that has others.
     fn sum(&self) -> u128 {
         self.by_racks.values().sum::<u128>() + self.fresh.iter().map(|f| f.1).sum::<u128>()
@@ -79,7 +79,7 @@ impl Account {
 
 /// What a coflow has received so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Delivered {
+pub struct CoflowReceipt {
     /// All payload.
     pub bytes: Bytes,
     /// Part of it between racks.
@@ -88,7 +88,7 @@ pub struct Delivered {
     pub over_ocs: Bytes,
 }
 
-impl Delivered {
+impl CoflowReceipt {
     /// From work within racks, between racks, and over circuits.
     fn of(within: u128, between: u128, over_ocs: u128) -> Self {
         Self {
@@ -106,11 +106,11 @@ pub struct Ledger {
     /// Whether the pairs of racks of a coflow's bytes are kept, for [`Ledger::progress`].
     by_pair: bool,
     /// Bytes sent by rack pair, and over circuits, if they are counted.
-    matrices: Option<[Carried; 2]>,
+    matrices: Option<[CarriedBytes; 2]>,
     /// By plane, then input.
     crossed: Vec<Vec<u128>>,
     totals: Totals,
-    coflows: BTreeMap<CoflowId, Account>,
+    coflows: BTreeMap<CoflowId, EndedWork>,
     /// Coflows with active flows: few of all that ever arrived.
     open: BTreeSet<CoflowId>,
 }
@@ -132,7 +132,8 @@ impl Ledger {
 
     /// Counts bytes by rack pair from now on ([`Ledger::matrices`]); nothing must have been sent.
     pub fn count_pairs(&mut self) {
-        self.matrices.get_or_insert_with(|| [Carried::new(self.racks), Carried::new(self.racks)]);
+        self.matrices
+            .get_or_insert_with(|| [CarriedBytes::new(self.racks), CarriedBytes::new(self.racks)]);
     }
 
     /// Whether bytes are counted by rack pair.
@@ -141,21 +142,27 @@ impl Ledger {
     }
 
     /// Books `units` from rack to rack over this route, of which `beyond` were not wanted.
-    pub fn carried(&mut self, racks: (RackId, RackId), route: Route, units: u128, beyond: u128) {
+    pub fn carried(
+        &mut self,
+        racks: (RackId, RackId),
+        route: BundleRoute,
+        units: u128,
+        beyond: u128,
+    ) {
         let count = |total: &mut u128| *total = *total + units - beyond;
         match route {
-            Route::Local => count(&mut self.totals.local),
-            Route::Eps | Route::List(_) | Route::Wait => {
+            BundleRoute::Local => count(&mut self.totals.local),
+            BundleRoute::Eps | BundleRoute::List(_) | BundleRoute::Wait => {
                 count(&mut self.totals.up[racks.0.index()]);
                 count(&mut self.totals.down[racks.1.index()]);
             }
-            Route::Ocs(plane) => {
+            BundleRoute::Ocs(plane) => {
                 count(&mut self.totals.planes[plane.index()]);
                 count(&mut self.crossed[plane.index()][racks.0.index()]);
             }
         }
-        if route != Route::Local {
-            self.count_pair(racks, matches!(route, Route::Ocs(_)), units, beyond);
+        if route != BundleRoute::Local {
+            self.count_pair(racks, matches!(route, BundleRoute::Ocs(_)), units, beyond);
         }
     }
 
@@ -305,20 +312,20 @@ impl Ledger {
     }
 
     /// What a coflow without active flows has received; it is forgotten then. O(log coflows).
-    pub fn forget(&mut self, coflow: CoflowId) -> Delivered {
+    pub fn forget(&mut self, coflow: CoflowId) -> CoflowReceipt {
         let a = self.coflows.remove(&coflow).unwrap_or_default();
         debug_assert!(
             a.open == 0 && a.by_racks.is_empty() && a.fresh.is_empty(),
             "it has flows on their way"
         );
-        Delivered::of(a.within, a.between, a.over_ocs)
+        CoflowReceipt::of(a.within, a.between, a.over_ocs)
     }
 
     /// What every coflow that was not forgotten has received.
     pub fn delivered(
         &self,
         underway: impl Iterator<Item = ((RackId, RackId), InFlight)>,
-    ) -> BTreeMap<CoflowId, Delivered> {
+    ) -> BTreeMap<CoflowId, CoflowReceipt> {
         let mut units: BTreeMap<CoflowId, (u128, u128, u128)> = BTreeMap::new();
         for (&id, a) in &self.coflows {
             units.insert(id, (a.within, a.between + a.sum(), a.over_ocs));
@@ -330,7 +337,7 @@ impl Ledger {
         }
         units
             .into_iter()
-            .map(|(id, (within, between, over))| (id, Delivered::of(within, between, over)))
+            .map(|(id, (within, between, over))| (id, CoflowReceipt::of(within, between, over)))
             .collect()
     }
 }

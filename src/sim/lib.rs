@@ -38,7 +38,7 @@ use crate::units::{Bytes, Span, Time};
 /// Lends an engine the other parts of the fabric.
 macro_rules! world {
     ($f:ident) => {
-        &mut World {
+        &mut EngineWorld {
             links: &$f.links,
             crossbars: &$f.crossbars,
             admit: $f.admit,
@@ -86,15 +86,15 @@ mod testing;
 use crate::fabric::meter::Utilisation;
 use crossbar::Crossbars;
 use delays::Delays;
-use engine::{Engine, InFlight, World};
-use faults::{Broken, Which};
-pub use ledger::Delivered;
+use engine::{Engine, EngineWorld, InFlight};
+use faults::{BrokenPart, Which};
+pub use ledger::CoflowReceipt;
 use ledger::Ledger;
 use links::Links;
-use meter::{Meter, Totals};
+use meter::{BucketMeter, Totals};
 pub use model::{Model, NoSums};
-pub use settings::Settings;
-use table::Table;
+pub use settings::SimSettings;
+use table::CellTable;
 
 /// A flow's last byte was received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -128,14 +128,14 @@ pub struct SimFabric {
     delays: Option<Delays>,
     /// Links that carry less than their rate, by how many percent.
     broken: Vec<(Which, u32)>,
-    meter: Option<Meter>,
+    meter: Option<BucketMeter>,
     /// After the end of a flow, bandwidth is shared again at multiples of this only; zero: at once.
     resolution: Span,
     /// The switches, for lists of switches; or why flows take no lists here.
     switches: Result<Switches, &'static str>,
     lists: Lists,
     /// By rack pair, while a backlog is summed; else zero.
-    waiting: Table<u128>,
+    waiting: CellTable<u128>,
     /// Whether observations have the backlog of all pairs of racks.
     waits: bool,
     /// The zeros that observations have for bytes that are not counted.
@@ -144,8 +144,8 @@ pub struct SimFabric {
 
 impl SimFabric {
     /// A network at rest at time zero.
-    pub fn new(topology: Arc<Topology>, settings: Settings) -> Self {
-        let Settings {
+    pub fn new(topology: Arc<Topology>, settings: SimSettings) -> Self {
+        let SimSettings {
             admit,
             circuits,
             network,
@@ -184,8 +184,8 @@ impl SimFabric {
             engine: model.build(&links, network),
             switches,
             lists: Lists::default(),
-            meter: bucket.map(|b| Meter::new(b, &links)),
-            waiting: Table::new(topology.rack_count()),
+            meter: bucket.map(|b| BucketMeter::new(b, &links)),
+            waiting: CellTable::new(topology.rack_count()),
             waits: backlog,
             nothing: DemandMatrix::zero(topology.rack_count()),
             links,
@@ -262,11 +262,11 @@ impl SimFabric {
         }
     }
 
-    /// Something breaks at `now`, or works again. Links need [`Settings::may_fail`].
-    pub fn strike(&mut self, what: &Broken, begins: bool, now: Time) {
+    /// Something breaks at `now`, or works again. Links need [`SimSettings::may_fail`].
+    pub fn strike(&mut self, what: &BrokenPart, begins: bool, now: Time) {
         self.run(now);
         match *what {
-            Broken::Links { which, percent } => {
+            BrokenPart::Links { which, percent } => {
                 if begins {
                     self.broken.push((which, percent));
                 } else if let Some(k) = self.broken.iter().position(|&b| b == (which, percent)) {
@@ -276,7 +276,7 @@ impl SimFabric {
                 self.engine.limit(world!(self));
                 self.arrive();
             }
-            Broken::Port { plane, side, rack, how } => {
+            BrokenPart::Port { plane, side, rack, how } => {
                 self.crossbars.strike((plane, side, rack), how, begins);
                 self.edges();
             }
@@ -341,12 +341,12 @@ impl SimFabric {
     }
 
     /// What a coflow that ended or was cancelled has received; it is forgotten then.
-    pub fn forget(&mut self, coflow: CoflowId) -> Delivered {
+    pub fn forget(&mut self, coflow: CoflowId) -> CoflowReceipt {
         self.ledger.forget(coflow)
     }
 
     /// What every coflow that was not forgotten has received so far.
-    pub fn delivered(&mut self) -> BTreeMap<CoflowId, Delivered> {
+    pub fn delivered(&mut self) -> BTreeMap<CoflowId, CoflowReceipt> {
         let parts = self.parts(|_| true);
         self.ledger.delivered(parts.into_iter())
     }
@@ -424,7 +424,7 @@ impl SimFabric {
         let Some(mut delays) = self.delays.take() else { return };
         let mut done = std::mem::take(&mut self.done);
         let world = world!(self);
-        let of = |(from, to, marked): delays::Ends| {
+        let of = |(from, to, marked): delays::FlowHosts| {
             let t = world.links.topology();
             let route = world.route((from, to), (t.rack_of(from), t.rack_of(to)), marked);
             world.links.delay(from, to, route)
@@ -435,7 +435,7 @@ impl SimFabric {
 
     /// Ends the buckets up to `to`; nothing happens before it.
     fn read_meter(&mut self, to: Time) {
-        while let Some(edge) = self.meter.as_ref().map(Meter::edge).filter(|&e| e <= to) {
+        while let Some(edge) = self.meter.as_ref().map(BucketMeter::edge).filter(|&e| e <= to) {
             self.now = self.now.max(edge);
             self.catch_up();
             let mut beyond = Totals::new(self.links.topology());
@@ -444,8 +444,8 @@ impl SimFabric {
         }
     }
 
-    /// What links carried up to now, if [`Settings::bucket`] asked for it; the account ends here.
-    /// With [`NetworkKind::Sunflow`], a flow within a rack counts when it ends.
+    /// What links carried up to now, if [`SimSettings::bucket`] asked for it; the account ends
+    /// here. With [`NetworkKind::Sunflow`], a flow within a rack counts when it ends.
     pub fn utilisation(&mut self) -> Option<Utilisation> {
         let meter = self.meter.take()?;
         self.engine.settle(world!(self));
@@ -518,8 +518,8 @@ impl SimFabric {
         m
     }
 
-    /// From now on observations have the bytes sent and the whole backlog ([`Settings::counters`],
-    /// [`Settings::backlog`]).
+    /// From now on observations have the bytes sent and the whole backlog
+    /// ([`SimSettings::counters`], [`SimSettings::backlog`]).
     pub fn tell_all(&mut self) {
         self.ledger.count_pairs();
         self.waits = true;

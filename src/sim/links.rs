@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::bundle::Route;
+use super::bundle::BundleRoute;
 use super::faults::Which;
 use super::queues::Queues;
 use crate::coflows::rates::{MAX_HOPS, Path};
@@ -40,7 +40,7 @@ pub struct Links {
     /// rack. Each is a link, which flows cross instead of the uplink.
     queues: Option<u32>,
     /// The EPS graph.
-    graph: Option<Ways>,
+    graph: Option<GraphRoutes>,
     /// By pair of hosts whose flows do not take their racks' default route: the number of the
     /// change, and the route.
     lists: BTreeMap<(HostId, HostId), (u32, Vec<Hop>)>,
@@ -50,7 +50,7 @@ pub struct Links {
 
 /// Routes through the EPS graph, as links.
 #[derive(Debug)]
-struct Ways {
+struct GraphRoutes {
     routes: Routes,
     /// The first cable's link in one direction; the link in the other direction is the next one.
     cables: u32,
@@ -58,7 +58,7 @@ struct Ways {
     switches: Vec<Option<u32>>,
 }
 
-impl Ways {
+impl GraphRoutes {
     /// Appends the graph's links to `capacity`.
     fn new(graph: &Graph, eps: impl Fn(BitRate) -> u64, capacity: &mut Vec<u64>) -> Self {
         let cables = capacity.len() as u32;
@@ -123,7 +123,7 @@ impl Links {
         let wide =
             t.racks.iter().map(|r| !may_fail && (alone(r) || all(r) <= eps(r.uplink))).collect();
         let nics = t.racks.iter().map(all).collect();
-        let graph = t.eps.graph().map(|g| Ways::new(g, eps, &mut capacity));
+        let graph = t.eps.graph().map(|g| GraphRoutes::new(g, eps, &mut capacity));
         let nowhere = capacity.len() as u32;
         capacity.push(0);
         let first = nowhere + 1;
@@ -286,7 +286,7 @@ impl Links {
     }
 
     /// Delay of a packet on this route, apart from what rates take. Circuits add none.
-    pub fn delay(&self, from: HostId, to: HostId, route: Route) -> Span {
+    pub fn delay(&self, from: HostId, to: HostId, route: BundleRoute) -> Span {
         let specs = &self.topology.links;
         let (a, b) = (self.topology.rack_of(from), self.topology.rack_of(to));
         let cables = |way: &[Hop]| {
@@ -296,10 +296,10 @@ impl Links {
             Span(delays.sum())
         };
         let behind = match (route, &self.graph) {
-            (Route::Local | Route::Wait | Route::Ocs(_), _) => Span::ZERO,
+            (BundleRoute::Local | BundleRoute::Wait | BundleRoute::Ocs(_), _) => Span::ZERO,
             (_, None) => specs.uplink.delay * 2,
             (_, Some(ways)) => {
-                let own = self.lists.get(&(from, to)).filter(|_| route != Route::Eps);
+                let own = self.lists.get(&(from, to)).filter(|_| route != BundleRoute::Eps);
                 specs.uplink.delay * 2
                     + own.map_or_else(|| cables(&ways.routes.way(a, b)), |(_, way)| cables(way))
             }
@@ -308,7 +308,7 @@ impl Links {
     }
 
     /// The links of a flow on this route.
-    pub fn path(&self, from: HostId, to: HostId, route: Route) -> Path {
+    pub fn path(&self, from: HostId, to: HostId, route: BundleRoute) -> Path {
         let (hosts, racks) = (self.topology.hosts.len() as u32, self.topology.rack_count() as u32);
         let (a, b) = (self.topology.rack_of(from), self.topology.rack_of(to));
         let (mut list, mut n) = ([0; MAX_HOPS], 2);
@@ -318,9 +318,9 @@ impl Links {
             n += 1;
         };
         match route {
-            Route::Local => {}
-            Route::Wait => push(self.nowhere),
-            Route::Ocs(plane) => {
+            BundleRoute::Local => {}
+            BundleRoute::Wait => push(self.nowhere),
+            BundleRoute::Ocs(plane) => {
                 let circuit = 2 * hosts + (2 + plane.0) * racks + a.0;
                 if self.may_fail
                     || self.whole[circuit as usize] < self.nics[a.index()].min(self.nics[b.index()])
@@ -328,7 +328,7 @@ impl Links {
                     push(circuit);
                 }
             }
-            Route::Eps | Route::List(_) => {
+            BundleRoute::Eps | BundleRoute::List(_) => {
                 if !self.wide[a.index()] {
                     push(self.queues.map_or(2 * hosts + a.0, |first| first + a.0 * racks + b.0));
                 }
@@ -345,7 +345,7 @@ impl Links {
                     push(self.pods.0 + self.pods.1 + q);
                 }
                 if let Some(ways) = &self.graph {
-                    match self.lists.get(&(from, to)).filter(|_| route != Route::Eps) {
+                    match self.lists.get(&(from, to)).filter(|_| route != BundleRoute::Eps) {
                         Some((_, way)) => ways.links(a, way, &mut push),
                         None => ways.links(a, &ways.routes.way(a, b), &mut push),
                     }
@@ -375,10 +375,10 @@ mod tests {
         t.eps.core = Core::Pods(Pods { racks: 2, uplink: BitRate(300) }, Some(BitRate(700)));
         let l = Links::new(Arc::new(t.clone()), true, false, true);
         let path = |a, b, route| l.path(HostId(a), HostId(b), route).links().to_vec();
-        assert_eq!(path(0, 1, Route::Local), [0, 11]);
-        assert_eq!(path(0, 2, Route::Eps), [0, 12, 20, 26], "within a pod");
+        assert_eq!(path(0, 1, BundleRoute::Local), [0, 11]);
+        assert_eq!(path(0, 2, BundleRoute::Eps), [0, 12, 20, 26], "within a pod");
         assert_eq!(
-            path(2, 8, Route::Eps),
+            path(2, 8, BundleRoute::Eps),
             [2, 18, 21, 29, 30, 35, 36],
             "from the first pod to the third over the core"
         );
@@ -392,14 +392,14 @@ mod tests {
         t.racks.iter_mut().for_each(|r| r.uplink = BitRate(2000));
         let l = Links::new(Arc::new(t.clone()), true, false, true);
         assert_eq!(
-            l.path(HostId(0), HostId(2), Route::Eps).links(),
+            l.path(HostId(0), HostId(2), BundleRoute::Eps).links(),
             [0, 12, 30],
             "wide uplinks are left out, the core is not"
         );
         assert!(!l.two_sided(false));
         let mut l = Links::new(Arc::new(t), false, true, true);
         assert_eq!(
-            l.path(HostId(0), HostId(2), Route::Eps).links(),
+            l.path(HostId(0), HostId(2), BundleRoute::Eps).links(),
             [0, 12, 20, 26, 30],
             "they might fail"
         );
@@ -426,22 +426,25 @@ mod tests {
         // Behind six interfaces up and six down come three uplinks up, three down, a link for flows
         // that wait, and nine queues of either.
         assert_eq!(
-            (path(&l, 2, 5, Route::Eps), path(&l, 5, 0, Route::Eps)),
+            (path(&l, 2, 5, BundleRoute::Eps), path(&l, 5, 0, BundleRoute::Eps)),
             (vec![2, 11, 24, 35], vec![5, 6, 25, 30])
         );
-        assert_eq!(path(&l, 2, 3, Route::Local), [2, 9]);
+        assert_eq!(path(&l, 2, 3, BundleRoute::Local), [2, 9]);
         assert_eq!(
             (l.capacity().len(), l.capacity()[24], l.capacity()[35], l.queues().is_some()),
             (37, 500, 500, true)
         );
         let l = Links::new(Arc::new(t.clone()), false, false, false);
         assert_eq!(
-            (path(&l, 2, 5, Route::Eps), l.capacity().len(), l.queues().is_some()),
+            (path(&l, 2, 5, BundleRoute::Eps), l.capacity().len(), l.queues().is_some()),
             (vec![2, 11, 13, 17], 19, false)
         );
         // An uplink that is never the tightest link has no queues either.
         t.racks.iter_mut().for_each(|r| r.uplink = BitRate(2000));
-        assert_eq!(path(&Links::new(Arc::new(t), false, false, true), 2, 5, Route::Eps), [2, 11]);
+        assert_eq!(
+            path(&Links::new(Arc::new(t), false, false, true), 2, 5, BundleRoute::Eps),
+            [2, 11]
+        );
     }
 
     #[test]
@@ -465,7 +468,7 @@ mod tests {
         let t = Arc::new(t);
         let links = |a, b, plane, may_fail| {
             let l = Links::new(t.clone(), true, may_fail, true);
-            l.path(HostId(a), HostId(b), Route::Ocs(crate::ids::PlaneId(plane))).links().len()
+            l.path(HostId(a), HostId(b), BundleRoute::Ocs(crate::ids::PlaneId(plane))).links().len()
         };
         assert_eq!([links(0, 2, 0, false), links(0, 2, 1, false), links(0, 2, 1, true)], [3, 2, 3]);
         assert_eq!(
@@ -485,8 +488,11 @@ mod tests {
         t.eps.core = Core::Graph(Box::new(g));
         let l = Links::new(Arc::new(t), false, false, true);
         // Four links of NICs and uplinks each; then 24.. the cables, and 32 the spine.
-        assert_eq!(l.path(HostId(0), HostId(7), Route::Eps).links(), [0, 15, 16, 23, 24, 32, 31]);
-        assert_eq!(l.path(HostId(0), HostId(1), Route::Local).links(), [0, 9]);
+        assert_eq!(
+            l.path(HostId(0), HostId(7), BundleRoute::Eps).links(),
+            [0, 15, 16, 23, 24, 32, 31]
+        );
+        assert_eq!(l.path(HostId(0), HostId(1), BundleRoute::Local).links(), [0, 9]);
         assert_eq!(l.list_of((HostId(0), HostId(7))), None);
         // Cable k joins leaf k and the spine, which is switch 4.
         assert_eq!(
@@ -506,7 +512,7 @@ mod tests {
         t.eps.core = Core::Graph(Box::new(Graph::leaf_spine(4, 2, BitRate(300), None)));
         let mut l = Links::new(Arc::new(t), false, false, true);
         let hosts = (HostId(0), HostId(7));
-        let default = l.path(hosts.0, hosts.1, Route::Eps);
+        let default = l.path(hosts.0, hosts.1, BundleRoute::Eps);
         // Cables 2 k and 2 k + 1 join leaf k with the spines 4 and 5; their links begin at 24.
         let over =
             |spine: u32| vec![0, 15, 16, 23, 24 + 2 * (spine - 4), 24 + 2 * (6 + spine - 4) + 1];
@@ -522,8 +528,8 @@ mod tests {
             (l.steer(hosts, Some(&other)), l.steer(hosts, Some(&other)), l.list_of(hosts)),
             (Ok(true), Ok(false), Some(1))
         );
-        assert_eq!(l.path(hosts.0, hosts.1, Route::List(1)).links(), over(9 - own));
-        assert_eq!(l.path(hosts.0, hosts.1, Route::Eps), default);
+        assert_eq!(l.path(hosts.0, hosts.1, BundleRoute::List(1)).links(), over(9 - own));
+        assert_eq!(l.path(hosts.0, hosts.1, BundleRoute::Eps), default);
         assert_eq!(
             (l.steer(hosts, None), l.steer(hosts, None), l.list_of(hosts)),
             (Ok(true), Ok(false), None)
@@ -540,8 +546,8 @@ mod tests {
             Links::new(Arc::new(t), true, false, true),
         );
         assert_eq!((one.capacity()[0], four.capacity()[0], one.capacity()[3]), (500, 1000, 1000));
-        assert_eq!(one.path(HostId(0), HostId(1), Route::Eps).links(), [0, 6]);
-        assert_eq!(one.path(HostId(0), HostId(3), Route::Eps).links(), [0, 8, 17]);
-        assert_eq!(four.path(HostId(0), HostId(1), Route::Eps).links(), [0, 6, 10, 15]);
+        assert_eq!(one.path(HostId(0), HostId(1), BundleRoute::Eps).links(), [0, 6]);
+        assert_eq!(one.path(HostId(0), HostId(3), BundleRoute::Eps).links(), [0, 8, 17]);
+        assert_eq!(four.path(HostId(0), HostId(1), BundleRoute::Eps).links(), [0, 6, 10, 15]);
     }
 }

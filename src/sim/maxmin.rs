@@ -26,7 +26,7 @@ use trunks::{Trunk, Trunks};
 const NOWHERE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug)]
-struct User {
+struct LinkUser {
     /// Number of flows; zero: no such user.
     flows: u32,
     /// The trunk of users that share all its links but the interfaces.
@@ -39,14 +39,14 @@ struct User {
     link: u32,
 }
 
-impl Default for User {
+impl Default for LinkUser {
     fn default() -> Self {
         Self { flows: 0, trunk: 0, ports: [(NOWHERE, 0); 2], held_by: NOWHERE, link: NOWHERE }
     }
 }
 
 #[derive(Clone, Debug, Default)]
-struct Link {
+struct FairLink {
     capacity: u64,
     /// Capacity that limited flows leave.
     left: u64,
@@ -64,7 +64,7 @@ struct Link {
     trunks: Vec<u32>,
 }
 
-impl Link {
+impl FairLink {
     /// Lets `flows` flows that were limited at `rate` bits a second each grow again, which frees
     /// their bandwidth. A negative number of flows stops growing, and each takes `rate`. New flows
     /// had no rate: 0.
@@ -80,7 +80,7 @@ impl Link {
 }
 
 /// Rank of a link in the order of filling: its level, then its number.
-type Turn = (u64, u32);
+type LinkRank = (u64, u32);
 
 /// A link that was filled.
 #[derive(Clone, Copy, Debug)]
@@ -102,7 +102,7 @@ struct Changed {
 
 /// What a filling changed.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Changes {
+pub struct FillingChanges {
     /// Links whose level changed, by number.
     pub levels: Vec<u32>,
     /// Users with another bottleneck than before, or with their first one, by number.
@@ -112,8 +112,8 @@ pub struct Changes {
 /// The solver: links, their users, and the present fair rates.
 #[derive(Debug)]
 pub struct MaxMin {
-    links: Vec<Link>,
-    users: Vec<User>,
+    links: Vec<FairLink>,
+    users: Vec<LinkUser>,
     /// By user.
     paths: Vec<Path>,
     trunks: Trunks,
@@ -129,7 +129,7 @@ pub struct MaxMin {
 impl MaxMin {
     /// Links with these capacities in bits a second, without users.
     pub fn new(capacity: Vec<u64>) -> Self {
-        let link = |capacity| Link { capacity, left: capacity, ..Link::default() };
+        let link = |capacity| FairLink { capacity, left: capacity, ..FairLink::default() };
         Self {
             links: capacity.into_iter().map(link).collect(),
             users: Vec::new(),
@@ -172,7 +172,7 @@ impl MaxMin {
     pub fn set(&mut self, user: u32, path: Path, flows: u32) {
         let k = user as usize;
         if self.users.len() <= k {
-            self.users.resize(k + 1, User::default());
+            self.users.resize(k + 1, LinkUser::default());
             self.paths.resize(k + 1, Path::default());
         }
         let (before, same) = (self.users[k].flows, self.paths[k] == path);
@@ -234,7 +234,7 @@ impl MaxMin {
     }
 
     /// Lets `flows` flows of a user grow again on every link of its path, or stop growing if
-    /// negative ([`Link::grow`]). Its trunk and ports count them, too.
+    /// negative ([`FairLink::grow`]). Its trunk and ports count them, too.
     fn grow(&mut self, user: u32, flows: i64, rate: u64) {
         let u = &self.users[user as usize];
         let trunk = self.trunks.at_mut(u.trunk);
@@ -295,7 +295,7 @@ impl MaxMin {
     }
 
     /// Undoes the filling of all links whose rank is not before this one, the last one first.
-    fn undo_from(&mut self, turn: Turn) {
+    fn undo_from(&mut self, turn: LinkRank) {
         while let Some(&last) = self.filled.last() {
             let level = self.level(last.link);
             if (level, last.link) < turn {
@@ -327,9 +327,9 @@ impl MaxMin {
 
     /// Brings the rates up to date; returns what has changed.
     /// O(links + links filled again x (log links + the trunks and growing users of each)).
-    pub fn refill(&mut self) -> Changes {
-        let share = |(l, link): (usize, &Link)| Some(Reverse((link.share()?, l as u32)));
-        let mut heap: BinaryHeap<Reverse<Turn>> =
+    pub fn refill(&mut self) -> FillingChanges {
+        let share = |(l, link): (usize, &FairLink)| Some(Reverse((link.share()?, l as u32)));
+        let mut heap: BinaryHeap<Reverse<LinkRank>> =
             self.links.iter().enumerate().filter_map(share).collect();
         // Shares only grow while other links are filled, so an entry that is still right when it is
         // popped is the smallest.
@@ -375,8 +375,8 @@ impl MaxMin {
     }
 
     /// What has changed since the last call. Looks only where something may have.
-    fn changes(&mut self) -> Changes {
-        let mut changes = Changes::default();
+    fn changes(&mut self) -> FillingChanges {
+        let mut changes = FillingChanges::default();
         let Changed { links, users, trunks } = std::mem::take(&mut self.changed);
         for (l, before) in links {
             self.links[l as usize].is_changed = false;
@@ -442,13 +442,13 @@ mod tests {
         m.set(0, Path::new(&[0, 1, 2]), 1);
         (0..3).for_each(|l| m.set(1 + l, Path::new(&[l]), 1));
         // The second link is full first, then the first, then the third.
-        assert_eq!(m.refill(), Changes { levels: vec![0, 1, 2], moved: vec![0, 1, 2, 3] });
+        assert_eq!(m.refill(), FillingChanges { levels: vec![0, 1, 2], moved: vec![0, 1, 2, 3] });
         assert_eq!((0..4).map(|u| m.rate(u)).collect::<Vec<_>>(), [2, 8, 2, 18]);
         m.set(2, Path::new(&[1]), 0);
         // The long flow now shares the first link as an equal: no other link limits it.
-        assert_eq!(m.refill(), Changes { levels: vec![0, 1, 2], moved: vec![0] });
+        assert_eq!(m.refill(), FillingChanges { levels: vec![0, 1, 2], moved: vec![0] });
         assert_eq!((0..4).map(|u| m.rate(u)).collect::<Vec<_>>(), [5, 5, 0, 15]);
-        assert_eq!(m.refill(), Changes::default());
+        assert_eq!(m.refill(), FillingChanges::default());
     }
 
     fn user() -> impl Strategy<Value = (Vec<u32>, u64)> {

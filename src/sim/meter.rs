@@ -1,7 +1,7 @@
 //! What the links of the model carry over time: its counters, read at the end of every bucket into
 //! [`Buckets`].
 
-use super::bundle::{Route, bytes};
+use super::bundle::{BundleRoute, bytes};
 use super::links::Links;
 use crate::fabric::meter::{BUCKETS, Buckets, Utilisation, links, local};
 use crate::ids::RackId;
@@ -29,14 +29,14 @@ impl Totals {
     }
 
     /// Adds `units` that went from rack to rack over this route.
-    pub fn count(&mut self, racks: (RackId, RackId), route: Route, units: u128) {
+    pub fn count(&mut self, racks: (RackId, RackId), route: BundleRoute, units: u128) {
         match route {
-            Route::Local => self.local += units,
-            Route::Eps | Route::List(_) | Route::Wait => {
+            BundleRoute::Local => self.local += units,
+            BundleRoute::Eps | BundleRoute::List(_) | BundleRoute::Wait => {
                 self.up[racks.0.index()] += units;
                 self.down[racks.1.index()] += units;
             }
-            Route::Ocs(plane) => self.planes[plane.index()] += units,
+            BundleRoute::Ocs(plane) => self.planes[plane.index()] += units,
         }
     }
 
@@ -54,7 +54,7 @@ impl Totals {
         self
     }
 
-    /// All totals, in the order in which [`Meter`] names them.
+    /// All totals, in the order in which [`BucketMeter`] names them.
     fn each(&self) -> impl Iterator<Item = u128> + '_ {
         let racks = self.up.iter().zip(&self.down).flat_map(|(&up, &down)| [up, down]);
         std::iter::once(self.local).chain(racks).chain(self.planes.iter().copied())
@@ -63,9 +63,9 @@ impl Totals {
 
 /// Reads counters at the end of every bucket.
 #[derive(Debug)]
-pub struct Meter(Buckets);
+pub struct BucketMeter(Buckets);
 
-impl Meter {
+impl BucketMeter {
     /// Buckets of `bucket` at first, at least one nanosecond.
     pub fn new(bucket: Span, of: &Links) -> Self {
         let t = of.topology();
@@ -79,7 +79,7 @@ impl Meter {
         self.0.edge()
     }
 
-    /// Ends a bucket at [`Meter::edge`]. O(links).
+    /// Ends a bucket at [`BucketMeter::edge`]. O(links).
     pub fn read(&mut self, totals: &Totals) {
         self.0.read(totals.each().map(|units| bytes(units).0));
     }
@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn links_are_named_with_what_they_carry() {
         let t = topology();
-        let m = Meter::new(Span(10), &Links::new(t.clone(), true, false, true));
+        let m = BucketMeter::new(Span(10), &Links::new(t.clone(), true, false, true));
         let u = m.finish(&Totals::new(&t), Time(3), &t);
         let names: Vec<_> =
             u.links.iter().map(|l| (l.name.as_str(), l.rate.0, l.bytes.len())).collect();
@@ -150,7 +150,7 @@ mod tests {
             bucket in 1u64..9,
         ) {
             let t = topology();
-            let mut m = Meter::new(Span(bucket), &Links::new(t.clone(), true, false, true));
+            let mut m = BucketMeter::new(Span(bucket), &Links::new(t.clone(), true, false, true));
             let mut totals = Totals::new(&t);
             // By step: when, and whole bytes since the beginning.
             let (mut now, mut told) = (0, vec![(0, 0)]);

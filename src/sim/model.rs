@@ -100,18 +100,20 @@ impl Model {
         let topology = links.topology();
         let interfaces = &links.capacity()[..2 * topology.hosts.len()];
         match self {
-            Self::Sunflow => Box::new(sunflow::Sunflow::new(network, &links.shared_topology())),
+            Self::Sunflow => {
+                Box::new(sunflow::SunflowCoflows::new(network, &links.shared_topology()))
+            }
             Self::Pairs { classes, circuits: false } => {
-                Box::new(big_switch::Pairs::<big_switch::Fixed>::new(interfaces, classes))
+                Box::new(big_switch::RoutedPairs::<big_switch::Fixed>::new(interfaces, classes))
             }
             Self::Pairs { classes, circuits: true } => {
-                Box::new(big_switch::Pairs::<big_switch::Changing>::new(interfaces, classes))
+                Box::new(big_switch::RoutedPairs::<big_switch::Changing>::new(interfaces, classes))
             }
             Self::Shared { .. } => {
                 Box::new(fair_share::FairShare::new(links.capacity(), links.queues()))
             }
             Self::Ordered => Box::new(ordered::Ordered::new(network, links.capacity())),
-            Self::Sums { fair: true } => Box::new(aggregate::MaxMin::new(interfaces)),
+            Self::Sums { fair: true } => Box::new(aggregate::AggregateMaxMin::new(interfaces)),
             Self::Sums { fair: false } => Box::new(aggregate::Sums::new(network, interfaces)),
         }
     }

@@ -1,17 +1,18 @@
 //! Bundles of flows, each at the pace of the link that limits it.
 //!
-//! All bundles that one link limits have that link's rate, so one [`Clock`] a link measures their
-//! work. When rates change, clocks change their pace, and no bundle is touched. A bundle changes
-//! its clock only when another link limits it, or circuits change its route. All of that is exact.
+//! All bundles that one link limits have that link's rate, so one [`LinkClock`] a link measures
+//! their work. When rates change, clocks change their pace, and no bundle is touched. A bundle
+//! changes its clock only when another link limits it, or circuits change its route. All of that is
+//! exact.
 
 use std::collections::BTreeMap;
 
 use super::bit_set::BitSet;
 use super::bundle::Bundle;
-use super::clock::{Clock, Expected};
+use super::clock::{Expected, LinkClock};
 use super::earliest::EarliestTimes;
-use super::engine::World;
-use super::maxmin::{Changes, MaxMin};
+use super::engine::EngineWorld;
+use super::maxmin::{FillingChanges, MaxMin};
 use super::queues;
 use crate::coflows::rates::Path;
 use crate::ids::{HostId, RackId};
@@ -44,7 +45,7 @@ impl Solver {
         of!(self, s => s.limit(capacity));
     }
 
-    fn refill(&mut self) -> Changes {
+    fn refill(&mut self) -> FillingChanges {
         of!(self, s => s.refill())
     }
 
@@ -61,7 +62,7 @@ impl Solver {
 /// by `self.finish_all`.
 macro_rules! paced_engine {
     () => {
-        fn limit(&mut self, world: &mut $crate::engine::World) {
+        fn limit(&mut self, world: &mut $crate::engine::EngineWorld) {
             self.paced.limit(world);
         }
 
@@ -73,13 +74,13 @@ macro_rules! paced_engine {
             self.next_event().is_some()
         }
 
-        fn pass(&mut self, world: &mut $crate::engine::World) {
+        fn pass(&mut self, world: &mut $crate::engine::EngineWorld) {
             if self.finish_all(world) || self.paced.has_ended() {
                 self.paced.rerate(world);
             }
         }
 
-        fn catch_up(&mut self, world: &mut $crate::engine::World) {
+        fn catch_up(&mut self, world: &mut $crate::engine::EngineWorld) {
             if self.finish_all(world) {
                 self.paced.go_on(world.now);
             }
@@ -88,12 +89,12 @@ macro_rules! paced_engine {
         fn reroute(
             &mut self,
             pairs: &[($crate::ids::RackId, $crate::ids::RackId)],
-            world: &mut $crate::engine::World,
+            world: &mut $crate::engine::EngineWorld,
         ) {
             self.paced.reroute(pairs, world);
         }
 
-        fn settle(&mut self, world: &mut $crate::engine::World) {
+        fn settle(&mut self, world: &mut $crate::engine::EngineWorld) {
             self.paced.settle(world);
         }
 
@@ -102,7 +103,7 @@ macro_rules! paced_engine {
             most: u128,
             _books: bool,
             each: &mut dyn FnMut(($crate::ids::HostId, $crate::ids::HostId), u128),
-            world: &mut $crate::engine::World,
+            world: &mut $crate::engine::EngineWorld,
         ) {
             self.paced.backlog(most, each, world);
         }
@@ -114,7 +115,7 @@ pub(super) use paced_engine;
 pub struct ServiceClocks {
     pub shares: Solver,
     /// The clock of each link.
-    clocks: Vec<Clock>,
+    clocks: Vec<LinkClock>,
     /// By link: when bundles are due by its clock.
     expected: Vec<Expected>,
     /// By link: when the next bundle on its clock is due.
@@ -136,7 +137,7 @@ impl ServiceClocks {
     pub fn new(shares: Solver, links: usize) -> Self {
         Self {
             shares,
-            clocks: (0..links).map(|_| Clock::default()).collect(),
+            clocks: (0..links).map(|_| LinkClock::default()).collect(),
             expected: (0..links).map(|_| Expected::default()).collect(),
             next: EarliestTimes::new(links),
             bundles: Vec::new(),
@@ -157,7 +158,7 @@ impl ServiceClocks {
     }
 
     /// Puts a bundle on the links of its present route. It must be booked.
-    pub fn enter(&mut self, b: u32, world: &World) {
+    pub fn enter(&mut self, b: u32, world: &EngineWorld) {
         let bundle = &mut self.bundles[b as usize];
         bundle.route = world.route((bundle.from, bundle.to), bundle.racks, bundle.elephant);
         let path = world.links.path(bundle.from, bundle.to, bundle.route);
@@ -166,7 +167,7 @@ impl ServiceClocks {
     }
 
     /// Moves a bundle with flows to its present route, if that has changed.
-    pub fn change_over(&mut self, b: u32, world: &mut World) {
+    pub fn change_over(&mut self, b: u32, world: &mut EngineWorld) {
         let bundle = &self.bundles[b as usize];
         if self.active.contains(b)
             && world.route((bundle.from, bundle.to), bundle.racks, bundle.elephant) != bundle.route
@@ -178,7 +179,7 @@ impl ServiceClocks {
 
     /// Shares the links again, sets the paces of the clocks, and puts bundles on the clocks of the
     /// links that limit them.
-    pub fn rerate(&mut self, world: &World) {
+    pub fn rerate(&mut self, world: &EngineWorld) {
         let now = world.now;
         let changes = self.shares.refill();
         for &l in &changes.levels {
@@ -230,7 +231,7 @@ impl ServiceClocks {
     }
 
     /// Books what a bundle has sent by now.
-    pub fn book(&mut self, b: u32, world: &mut World) {
+    pub fn book(&mut self, b: u32, world: &mut EngineWorld) {
         let service = self.service(b, world.now);
         let bundle = &mut self.bundles[b as usize];
         let units = bundle.book(service);
@@ -249,8 +250,8 @@ impl ServiceClocks {
     /// of a link, perhaps without effect. True if any clock is due.
     pub fn finish_all(
         &mut self,
-        world: &mut World,
-        mut finish: impl FnMut(&mut Self, u32, u32, &mut World),
+        world: &mut EngineWorld,
+        mut finish: impl FnMut(&mut Self, u32, u32, &mut EngineWorld),
     ) -> bool {
         let mut due = Vec::new();
         self.next.up_to(world.now, &mut due);
@@ -294,13 +295,13 @@ impl ServiceClocks {
     }
 
     /// The capacities of links have changed.
-    pub fn limit(&mut self, world: &World) {
+    pub fn limit(&mut self, world: &EngineWorld) {
         self.shares.limit(world.links.capacity());
         self.rerate(world);
     }
 
     /// Flows between these racks move to their present routes.
-    pub fn reroute(&mut self, pairs: &[(RackId, RackId)], world: &mut World) {
+    pub fn reroute(&mut self, pairs: &[(RackId, RackId)], world: &mut EngineWorld) {
         for pair in pairs {
             for b in self.by_racks.get(pair).cloned().unwrap_or_default() {
                 self.change_over(b, world);
@@ -310,14 +311,14 @@ impl ServiceClocks {
     }
 
     /// Shares the links again if a bundle has changed its route.
-    pub fn rerate_touched(&mut self, world: &World) {
+    pub fn rerate_touched(&mut self, world: &EngineWorld) {
         if !self.touched.is_empty() {
             self.rerate(world);
         }
     }
 
     /// Brings the books of all bundles up to now.
-    pub fn settle(&mut self, world: &mut World) {
+    pub fn settle(&mut self, world: &mut EngineWorld) {
         let active = std::mem::take(&mut self.active);
         active.iter().for_each(|b| self.book(b, world));
         self.active = active;
@@ -329,7 +330,7 @@ impl ServiceClocks {
         &mut self,
         most: u128,
         each: &mut dyn FnMut((HostId, HostId), u128),
-        world: &mut World,
+        world: &mut EngineWorld,
     ) {
         let active = std::mem::take(&mut self.active);
         for b in active.iter() {

@@ -7,7 +7,7 @@ use crate::units::{Bytes, Span};
 
 /// Settings of a [`SimFabric`](super::SimFabric).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct SimSettings {
     /// Which flows of a rack pair its circuit takes, and whether these have another route.
     pub admit: Admit,
     /// Whether circuits may be set.
@@ -40,7 +40,7 @@ pub struct Settings {
     pub resolution: Span,
 }
 
-impl Default for Settings {
+impl Default for SimSettings {
     fn default() -> Self {
         Self {
             admit: Admit::Marked,

@@ -10,14 +10,14 @@ const SIDE_BY_SIDE: usize = if cfg!(test) { 5 } else { MOST_SIDE_BY_SIDE };
 
 /// Values by cell, row by row. It takes no memory before the first is used.
 #[derive(Debug)]
-pub struct Table<T> {
+pub struct CellTable<T> {
     racks: usize,
     all: Vec<T>,
     /// For look-ups only; it is never iterated.
     some: HashMap<usize, T>,
 }
 
-impl<T: Clone + Default> Table<T> {
+impl<T: Clone + Default> CellTable<T> {
     /// The default value for every pair of `racks` racks.
     pub fn new(racks: usize) -> Self {
         Self { racks, all: Vec::new(), some: HashMap::new() }
@@ -46,7 +46,7 @@ mod tests {
 
         #[test]
         fn it_is_a_list(racks in 1usize..9, adds in prop::collection::vec((0usize..81, 0u32..9), 0..30)) {
-            let (mut table, mut list) = (Table::<u32>::new(racks), vec![0; racks * racks]);
+            let (mut table, mut list) = (CellTable::<u32>::new(racks), vec![0; racks * racks]);
             for (cell, by) in adds.into_iter().map(|(cell, by)| (cell % (racks * racks), by)) {
                 *table.at(cell) += by;
                 list[cell] += by;

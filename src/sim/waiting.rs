@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 /// When flows end, by the service of their bundle.
 #[derive(Debug)]
-pub struct Waiting {
+pub struct BundleEnds {
     /// Flows that had more than the limit left at the last call.
     far: BinaryHeap<Reverse<u128>>,
     /// When the first of those ends, so that the heap need not be read; the largest number if there
@@ -16,7 +16,7 @@ pub struct Waiting {
     dues: u128,
 }
 
-impl Waiting {
+impl BundleEnds {
     /// Adds a flow.
     pub fn push(&mut self, due: u128) {
         self.far.push(Reverse(due));
@@ -66,7 +66,7 @@ fn first(heap: &BinaryHeap<Reverse<u128>>) -> u128 {
     heap.peek().map_or(u128::MAX, |d| d.0)
 }
 
-impl FromIterator<u128> for Waiting {
+impl FromIterator<u128> for BundleEnds {
     fn from_iter<I: IntoIterator<Item = u128>>(dues: I) -> Self {
         let far: BinaryHeap<_> = dues.into_iter().map(Reverse).collect();
         Self { next: first(&far), far, near: 0, dues: 0 }
@@ -87,7 +87,7 @@ mod tests {
             steps in prop::collection::vec((0u128..20, prop::option::of(0u128..60)), 0..30),
             most in 0u128..40,
         ) {
-            let (mut waiting, mut list, mut service) = (first.iter().copied().collect::<Waiting>(), first, 0);
+            let (mut waiting, mut list, mut service) = (first.iter().copied().collect::<BundleEnds>(), first, 0);
             for (on, new) in steps {
                 service += on;
                 while let Some(due) = list.iter().copied().min().filter(|&due| due <= service) {

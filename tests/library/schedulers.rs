@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use heliostat::circuits::SetBy;
-use heliostat::circuits::clearing::{Setting, clear};
+use heliostat::circuits::clearing::{ClearingOptions, clear};
 use heliostat::circuits::external::{Privileges, ProgramAt};
 use heliostat::coflows::elephants::Admit;
 use heliostat::coflows::{CoflowSpec, FlowSpec, bounds};
@@ -335,7 +335,7 @@ fn all_schedulers_at_the_edges() {
                 // What takes decades is decided once, and so are a thousand racks.
                 let once = kind.build().plans_ahead(&planes[0]) || !ends;
                 let interval = if once { Span::MAX } else { Span::millis(10) };
-                let setting = Setting { planes: &planes, eps: BitRate::ZERO, interval };
+                let setting = ClearingOptions { planes: &planes, eps: BitRate::ZERO, interval };
                 let c = clear(&mut *kind.build(), &demand, &setting)
                     .unwrap_or_else(|clash| panic!("{what}: {clash}"));
                 let sum = |m: &DemandMatrix| m.cells().iter().map(|&b| u128::from(b)).sum::<u128>();

@@ -8,9 +8,9 @@ use schemars::JsonSchema;
 #[cfg(feature = "serde")]
 use serde::{Deserialize, Serialize};
 
-use super::optimise::Flow;
+use super::optimise::RoutedFlow;
 use super::search::lowest;
-use super::{List, Load, Switches};
+use super::{List, SwitchRates, Switches};
 use crate::ids::{HostId, RackId};
 use crate::topology::graph::{Routes, Tier};
 
@@ -166,8 +166,8 @@ pub fn rates(flows: &[(HostId, HostId, u64)], nic: impl Fn(HostId) -> u64) -> Ve
 }
 
 /// What each switch carries of these flows.
-pub fn load_of<'a>(net: &Switches, flows: impl IntoIterator<Item = &'a Flow>) -> Load {
-    let mut load = Load::new(net);
+pub fn load_of<'a>(net: &Switches, flows: impl IntoIterator<Item = &'a RoutedFlow>) -> SwitchRates {
+    let mut load = SwitchRates::new(net);
     flows.into_iter().for_each(|f| load.take(&f.list, f.rate));
     load
 }

@@ -82,14 +82,14 @@ impl Units {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-pub enum Side {
+pub enum PathEnd {
     /// Where flows begin.
     First,
     /// Where they end.
     Last,
 }
 
-impl std::fmt::Display for Side {
+impl std::fmt::Display for PathEnd {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(if *self == Self::First { "first" } else { "last" })
     }
@@ -112,7 +112,7 @@ pub enum ListError {
     #[error("the {side} switch of the list is {given}, and {host} is at {expected}")]
     WrongEnd {
         /// Which end.
-        side: Side,
+        side: PathEnd,
         /// The switch of the list, or `none` for an empty list.
         given: String,
         /// The host at that end of the flow, by name.
@@ -323,8 +323,8 @@ impl Switches {
 
     /// Whether a flow from one host to another can take a list. Links join its switches, and none
     /// is in the list twice. It begins and ends at the hosts' switches, and goes up and then down
-    /// where the network is layered. Capacities are left out: see [`Load::check`]. O(length x
-    /// degree).
+    /// where the network is layered. Capacities are left out: see [`SwitchRates::check`]. O(length
+    /// x degree).
     ///
     /// # Errors
     /// The first thing that is wrong, from the front of the list.
@@ -337,7 +337,7 @@ impl Switches {
         }
         let whole = self.with_ends(list, (from, to));
         for (side, given, host) in
-            [(Side::First, whole.first(), from), (Side::Last, whole.last(), to)]
+            [(PathEnd::First, whole.first(), from), (PathEnd::Last, whole.last(), to)]
         {
             let stands = self.stands(host);
             if given != Some(&stands) {
@@ -407,11 +407,11 @@ fn tree_of(topology: &Topology) -> Graph {
 
 /// What every switch carries, in bits a second.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Load {
+pub struct SwitchRates {
     carried: Vec<u64>,
 }
 
-impl Load {
+impl SwitchRates {
     /// No load.
     pub fn new(net: &Switches) -> Self {
         Self { carried: vec![0; net.len()] }

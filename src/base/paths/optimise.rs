@@ -2,13 +2,13 @@
 //! that the others leave room for.
 
 use super::searches::Searches;
-use super::{List, Load, Switches};
+use super::{List, SwitchRates, Switches};
 use crate::ids::HostId;
 use crate::topology::types::Types;
 
 /// A flow between two hosts, and the list that it has.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Flow {
+pub struct RoutedFlow {
     /// Where it begins.
     pub from: HostId,
     /// Where it ends.
@@ -26,7 +26,7 @@ pub struct Flow {
 /// What an optimisation did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
-pub struct Outcome {
+pub struct OptimiseOutcome {
     /// Flows that have another list than before.
     pub changed: usize,
     /// Flows that fit nowhere: they have the list that goes least beyond a capacity.
@@ -45,7 +45,7 @@ pub struct Outcome {
 }
 
 /// What a set of flows costs: bytes times the unit costs of their lists, summed. O(flows x length).
-pub fn cost<'a>(net: &Switches, flows: impl IntoIterator<Item = &'a Flow>) -> u128 {
+pub fn cost<'a>(net: &Switches, flows: impl IntoIterator<Item = &'a RoutedFlow>) -> u128 {
     flows.into_iter().map(|f| u128::from(f.bytes) * u128::from(net.cost(&f.list))).sum()
 }
 
@@ -61,8 +61,12 @@ pub fn cost<'a>(net: &Switches, flows: impl IntoIterator<Item = &'a Flow>) -> u1
 ///
 /// Source: Algorithm 1 in section 5.1, lines 2 to 10; a flow that no list can take is not treated
 /// there, nor one between whose hosts there is no way.
-pub fn optimise(net: &Switches, load: &mut Load, flows: &mut [Flow]) -> Outcome {
-    let mut outcome = Outcome { before: cost(net, &*flows), ..Outcome::default() };
+pub fn optimise(
+    net: &Switches,
+    load: &mut SwitchRates,
+    flows: &mut [RoutedFlow],
+) -> OptimiseOutcome {
+    let mut outcome = OptimiseOutcome { before: cost(net, &*flows), ..OptimiseOutcome::default() };
     let mut order: Vec<usize> = (0..flows.len()).collect();
     order.sort_by_key(|&k| (std::cmp::Reverse(flows[k].bytes), flows[k].from, flows[k].to, k));
     let mut searches = Searches::default();

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::{List, Load, Switches};
+use super::{List, SwitchRates, Switches};
 use crate::ids::HostId;
 use crate::topology::graph::Tier;
 
@@ -35,7 +35,7 @@ impl Weight {
 }
 
 /// By switch: its own weight for a flow of `rate` b/s besides `load`.
-pub(super) fn own_weights(net: &Switches, load: &Load, rate: u64) -> Vec<Weight> {
+pub(super) fn own_weights(net: &Switches, load: &SwitchRates, rate: u64) -> Vec<Weight> {
     let of = |s: u32| Weight {
         beyond: u128::from(load.beyond(net, s, rate)),
         cost: u64::from(net.units[s as usize]),
@@ -46,7 +46,7 @@ pub(super) fn own_weights(net: &Switches, load: &Load, rate: u64) -> Vec<Weight>
 
 /// The weights of the best ways from every switch to one.
 #[derive(Clone, Debug)]
-pub struct Search {
+pub struct PathSearch {
     to: u32,
     /// By switch: its own weight for this flow.
     own: Vec<Weight>,
@@ -57,12 +57,12 @@ pub struct Search {
     up: Vec<Weight>,
 }
 
-impl Search {
+impl PathSearch {
     /// All best ways to the switch `to` for a flow of `rate` b/s besides `load`. In a layered
     /// network they go up, and then down, as the tiers of a policy demand (section 3.2):
     /// O(switches + links). In others, and where no such way exists, any way: O(links log
     /// switches).
-    pub fn new(net: &Switches, load: &Load, to: u32, rate: u64) -> Self {
+    pub fn new(net: &Switches, load: &SwitchRates, to: u32, rate: u64) -> Self {
         let own = own_weights(net, load, rate);
         let none = vec![Weight::NONE; net.len()];
         let mut search = Self { to, own, down: none.clone(), up: none };
@@ -120,7 +120,7 @@ impl Search {
     /// The switches of the best way from a switch, both ends included. Of equal ones it takes at
     /// every switch the next one with the most room left, and of these the one of the lowest
     /// number. O(length x degree).
-    pub fn way(&self, net: &Switches, load: &Load, from: u32) -> Option<Vec<u32>> {
+    pub fn way(&self, net: &Switches, load: &SwitchRates, from: u32) -> Option<Vec<u32>> {
         self.walk(net, from, |s| u64::MAX - load.residual(net, s))
     }
 
@@ -152,24 +152,24 @@ impl Search {
 }
 
 /// The best list from one host to another for a flow of `rate` b/s besides `load`, and its weight;
-/// empty within a host. `None`: there is no way. The cost of [`Search::new`].
+/// empty within a host. `None`: there is no way. The cost of [`PathSearch::new`].
 pub fn cheapest(
     net: &Switches,
-    load: &Load,
+    load: &SwitchRates,
     (from, to): (HostId, HostId),
     rate: u64,
 ) -> Option<(List, Weight)> {
     if from == to {
         return Some((List::default(), Weight::default()));
     }
-    found(net, load, &Search::new(net, load, net.stands(to), rate), net.stands(from))
+    found(net, load, &PathSearch::new(net, load, net.stands(to), rate), net.stands(from))
 }
 
 /// A search's answer for flows that begin at a switch.
 pub(super) fn found(
     net: &Switches,
-    load: &Load,
-    search: &Search,
+    load: &SwitchRates,
+    search: &PathSearch,
     from: u32,
 ) -> Option<(List, Weight)> {
     Some((strip(net, search.way(net, load, from)?), search.weight(from)?))
@@ -177,12 +177,12 @@ pub(super) fn found(
 
 /// The shortest list by unit costs whatever switches carry and can carry, of equal ones the one
 /// with the lowest numbers; empty within a host. `None`: there is no way. The cost of
-/// [`Search::new`].
+/// [`PathSearch::new`].
 pub fn lowest(net: &Switches, (from, to): (HostId, HostId)) -> Option<List> {
     if from == to {
         return Some(List::default());
     }
-    let search = Search::new(net, &Load::new(net), net.stands(to), 0);
+    let search = PathSearch::new(net, &SwitchRates::new(net), net.stands(to), 0);
     Some(strip(net, search.lowest_way(net, net.stands(from))?))
 }
 

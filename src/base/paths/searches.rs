@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::search::{self, Search, Weight};
+use super::search::{self, PathSearch, Weight};
 use super::types::{self, TypedSearch};
-use super::{List, Load, Switches};
+use super::{List, SwitchRates, Switches};
 use crate::ids::HostId;
 use crate::topology::types::Types;
 
@@ -12,7 +12,7 @@ use crate::topology::types::Types;
 /// whatever flows take. By the switch where they end, and their types if they have any.
 #[derive(Clone, Debug, Default)]
 pub struct Searches {
-    free: BTreeMap<u32, Search>,
+    free: BTreeMap<u32, PathSearch>,
     typed: BTreeMap<(u32, Types), TypedSearch>,
 }
 
@@ -22,7 +22,7 @@ impl Searches {
     pub fn cheapest(
         &mut self,
         net: &Switches,
-        load: &Load,
+        load: &SwitchRates,
         (from, to): (HostId, HostId),
         rate: u64,
     ) -> Option<(List, Weight)> {
@@ -33,7 +33,7 @@ impl Searches {
         search::found(
             net,
             load,
-            self.free.entry(to).or_insert_with(|| Search::new(net, load, to, rate)),
+            self.free.entry(to).or_insert_with(|| PathSearch::new(net, load, to, rate)),
             net.stands(from),
         )
     }
@@ -43,7 +43,7 @@ impl Searches {
     pub fn of_types(
         &mut self,
         net: &Switches,
-        load: &Load,
+        load: &SwitchRates,
         ends: (HostId, HostId),
         rate: u64,
         types: &Types,

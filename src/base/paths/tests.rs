@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::optimise::{Flow, cost, optimise};
+use super::optimise::{RoutedFlow, cost, optimise};
 use super::search::{Weight, cheapest};
 use super::searches::Searches;
 use super::*;
@@ -22,8 +22,8 @@ pub(super) fn net(graph: Graph, hosts: usize) -> Switches {
     Switches::new(&on(graph, hosts), Units::default())
 }
 
-fn flow(from: u32, to: u32, bytes: u64, rate: u64) -> Flow {
-    Flow {
+fn flow(from: u32, to: u32, bytes: u64, rate: u64) -> RoutedFlow {
+    RoutedFlow {
         from: HostId(from),
         to: HostId(to),
         bytes,
@@ -48,14 +48,14 @@ fn figure_2_takes_the_root_that_has_room() {
     {
         let (n, w) = figure_2(w1, w3);
         let mut flows = [flow(0, 1, 1000, 10)];
-        let done = optimise(&n, &mut Load::new(&n), &mut flows);
+        let done = optimise(&n, &mut SwitchRates::new(&n), &mut flows);
         assert_eq!(flows[0].list, List(vec![w[1], w[expected], w[3]]), "{w1} {w3}");
         assert_eq!((done.changed, done.saturated, done.after), (1, saturated, 3000));
     }
     // None fits, and none is better: the list that the flow has stays.
     let (n, w) = figure_2(5, 5);
-    let mut flows = [Flow { list: List(vec![w[1], w[2], w[3]]), ..flow(0, 1, 1000, 10) }];
-    let mut load = Load::new(&n);
+    let mut flows = [RoutedFlow { list: List(vec![w[1], w[2], w[3]]), ..flow(0, 1, 1000, 10) }];
+    let mut load = SwitchRates::new(&n);
     load.take(&flows[0].list, 10);
     let done = optimise(&n, &mut load, &mut flows);
     assert_eq!(
@@ -120,7 +120,7 @@ fn every_shape_has_the_published_number_of_equal_shortest_lists() {
         let found: BTreeSet<(usize, u64)> = all
             .map(|pair| {
                 let (links, ways) = shortest_ways(&n, n.stands(pair.0), n.stands(pair.1));
-                let (list, _) = cheapest(&n, &Load::new(&n), pair, 0).unwrap();
+                let (list, _) = cheapest(&n, &SwitchRates::new(&n), pair, 0).unwrap();
                 let switches = list.0.iter().filter(|&&s| n.tier(s) != Tier::Server).count();
                 // Where servers relay, every second node is one of them.
                 assert_eq!(
@@ -146,19 +146,19 @@ fn the_longest_lists_of_every_shape_have_the_published_length() {
     ] {
         let last = HostId::from(g.racks.len() * hosts - 1);
         let n = net(g, hosts);
-        let (list, weight) = cheapest(&n, &Load::new(&n), (HostId(0), last), 1).unwrap();
+        let (list, weight) = cheapest(&n, &SwitchRates::new(&n), (HostId(0), last), 1).unwrap();
         assert_eq!(list.0.len(), length);
         assert_eq!(list.0.iter().filter(|&&s| n.tier(s) == Tier::Server).count(), servers);
         assert_eq!((weight.beyond, weight.cost), (0, (length - servers) as u64));
         n.check(&list, (HostId(0), last)).unwrap();
         if hosts > 1 {
             assert_eq!(
-                cheapest(&n, &Load::new(&n), (HostId(0), HostId(1)), 1).unwrap().0,
+                cheapest(&n, &SwitchRates::new(&n), (HostId(0), HostId(1)), 1).unwrap().0,
                 List(vec![n.stands(HostId(0))])
             );
         }
         assert_eq!(
-            cheapest(&n, &Load::new(&n), (HostId(0), HostId(0)), 1).unwrap().0,
+            cheapest(&n, &SwitchRates::new(&n), (HostId(0), HostId(0)), 1).unwrap().0,
             List::default()
         );
     }
@@ -169,12 +169,12 @@ fn flat_networks_and_pods_are_trees_too() {
     let mut t = Topology::uniform("t", 4, 2, BitRate(100), BitRate(100), vec![]);
     let n = Switches::new(&t, Units::default());
     assert_eq!(
-        n.names(&cheapest(&n, &Load::new(&n), (HostId(0), HostId(7)), 1).unwrap().0),
+        n.names(&cheapest(&n, &SwitchRates::new(&n), (HostId(0), HostId(7)), 1).unwrap().0),
         ["s0-0", "root", "s0-3"]
     );
     t.eps.core = Core::Pods(crate::topology::Pods { racks: 2, uplink: BitRate(50) }, None);
     let n = Switches::new(&t, Units { access: 1, aggregation: 2, core: 4 });
-    let of = |a, b| cheapest(&n, &Load::new(&n), (HostId(a), HostId(b)), 1).unwrap();
+    let of = |a, b| cheapest(&n, &SwitchRates::new(&n), (HostId(a), HostId(b)), 1).unwrap();
     assert_eq!((of(0, 7).0.0.len(), of(0, 7).1.cost, of(0, 2).1.cost), (5, 10, 4));
 }
 
@@ -209,7 +209,7 @@ fn a_list_that_does_not_hold_together_is_refused_with_its_reason() {
         n.check(&List(vec![99]), (a, b)).unwrap_err().to_string(),
         "there is no switch 99: they are 0 to 19"
     );
-    let (list, mut load) = (of(&["edge0-0"]), Load::new(&n));
+    let (list, mut load) = (of(&["edge0-0"]), SwitchRates::new(&n));
     load.take(&list, 35);
     assert_eq!(
         load.check(&n, &list, 6).unwrap_err().to_string(),
@@ -235,7 +235,7 @@ pub(super) fn all_ways(n: &Switches, from: u32, to: u32) -> Vec<Vec<u32>> {
     found
 }
 
-pub(super) fn weight(n: &Switches, load: &Load, way: &[u32], rate: u64) -> Weight {
+pub(super) fn weight(n: &Switches, load: &SwitchRates, way: &[u32], rate: u64) -> Weight {
     way.iter().fold(Weight::default(), |w, &s| Weight {
         beyond: w.beyond + u128::from(load.beyond(n, s, rate)),
         cost: w.cost + u64::from(n.units[s as usize]),
@@ -292,7 +292,7 @@ proptest! {
         g.switches.iter_mut().zip(rates).for_each(|(s, r)| s.rate = r.map(BitRate));
         let (a, b) = (HostId::from(ends.0 % g.racks.len()), HostId::from(ends.1 % g.racks.len()));
         let n = Switches::new(&on(g, 1), Units { access: units.0, aggregation: units.1, core: units.2 });
-        let mut load = Load::new(&n);
+        let mut load = SwitchRates::new(&n);
         load.carried.iter_mut().zip(carried).for_each(|(l, c)| *l = c);
         let ways = all_ways(&n, n.stands(a), n.stands(b));
         let fit = ways.iter().filter(|w| !n.layered || rises_then_falls(&n, w));
@@ -322,7 +322,7 @@ proptest! {
         g.switches.iter_mut().for_each(|s| s.rate = limit.map(BitRate));
         let racks = g.racks.len();
         let n = net(g, 1);
-        let (mut load, mut kept) = (Load::new(&n), Searches::default());
+        let (mut load, mut kept) = (SwitchRates::new(&n), Searches::default());
         for (from, to, rate) in flows {
             let ends = (HostId::from(from % racks), HostId::from(to % racks));
             let found = kept.cheapest(&n, &load, ends, rate);
@@ -339,11 +339,11 @@ proptest! {
         limit in prop::option::of(5u64..60),
     ) {
         let n = net(Graph::fat_tree(4, BitRate(10), limit.map(BitRate)), 2);
-        let mut flows: Vec<Flow> = flows.iter().map(|f| flow(f.0, f.1, f.2, f.3)).collect();
-        let mut load = Load::new(&n);
+        let mut flows: Vec<RoutedFlow> = flows.iter().map(|f| flow(f.0, f.1, f.2, f.3)).collect();
+        let mut load = SwitchRates::new(&n);
         let done = optimise(&n, &mut load, &mut flows);
         prop_assert_eq!((done.before, done.after), (0, cost(&n, &flows)));
-        let mut again = Load::new(&n);
+        let mut again = SwitchRates::new(&n);
         for f in &flows {
             prop_assert_eq!(n.check(&f.list, (f.from, f.to)), Ok(()));
             again.take(&f.list, f.rate);
@@ -352,7 +352,7 @@ proptest! {
         if limit.is_none() {
             prop_assert_eq!(done.saturated, 0);
             for f in &flows {
-                let least = cheapest(&n, &Load::new(&n), (f.from, f.to), 1).unwrap().1.cost;
+                let least = cheapest(&n, &SwitchRates::new(&n), (f.from, f.to), 1).unwrap().1.cost;
                 prop_assert_eq!(n.cost(&f.list), least);
             }
             let kept = flows.clone();

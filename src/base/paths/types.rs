@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use super::search::{Weight, own_weights, strip};
-use super::{List, ListError, Load, Switches, Units};
+use super::{List, ListError, SwitchRates, Switches, Units};
 use crate::ids::HostId;
 use crate::topology::Topology;
 use crate::topology::graph::Tier;
@@ -58,7 +58,7 @@ impl Switches {
             |s: u32| stands.partition_point(|&t| t <= s) - stands.partition_point(|&t| t < s) > 1;
         let mut each = stands.clone();
         each.dedup();
-        let load = Load::new(self);
+        let load = SwitchRates::new(self);
         each.iter().any(|&to| {
             let search = TypedSearch::new(self, &load, to, 0, types);
             each.iter()
@@ -68,7 +68,7 @@ impl Switches {
 
     /// The types of the cheapest lists from the first host to others, in words.
     fn usual_types(&self) -> String {
-        let load = Load::new(self);
+        let load = SwitchRates::new(self);
         let lists = (1..self.hosts())
             .filter_map(|h| super::search::cheapest(self, &load, (HostId(0), HostId::from(h)), 0));
         let all: BTreeSet<(usize, Types)> = lists
@@ -101,7 +101,7 @@ impl TypedSearch {
     /// All best walks to the switch `to` for a flow of `rate` b/s besides `load`, over switches of
     /// these tiers. In a layered network they go up, and then down. A switch that carries nothing
     /// at all is on none. O(types x (switches + links)).
-    pub fn new(net: &Switches, load: &Load, to: u32, rate: u64, types: &Types) -> Self {
+    pub fn new(net: &Switches, load: &SwitchRates, to: u32, rate: u64, types: &Types) -> Self {
         let own_node = (net.tier(to) == Tier::Server).then_some(Tier::Server);
         let tiers: Vec<Tier> =
             own_node.into_iter().chain(types.0.iter().copied()).chain(own_node).collect();
@@ -145,7 +145,7 @@ impl TypedSearch {
     /// equal ones it takes at every switch the next one with the most room left, then the one of
     /// the lowest number. `None`: there is no such list. O(types x degree) where no walk of the
     /// best weight crosses a switch twice; else it looks at others, 100,000 switches at most.
-    pub fn way(&self, net: &Switches, load: &Load, from: u32) -> Option<(Vec<u32>, Weight)> {
+    pub fn way(&self, net: &Switches, load: &SwitchRates, from: u32) -> Option<(Vec<u32>, Weight)> {
         if self.tiers.is_empty()
             || !self.may_be(net, 0, from)
             || self.up[0][from as usize] == Weight::NONE
@@ -167,7 +167,7 @@ impl TypedSearch {
     fn go_on(
         &self,
         net: &Switches,
-        load: &Load,
+        load: &SwitchRates,
         (way, may_rise, so_far): (&mut Vec<u32>, bool, Weight),
         best: &mut Option<(Vec<u32>, Weight)>,
         steps: &mut u32,
@@ -207,7 +207,7 @@ impl TypedSearch {
 ///
 /// ```
 /// use heliostat_base::ids::HostId;
-/// use heliostat_base::paths::{Load, Switches, Units, types::cheapest};
+/// use heliostat_base::paths::{SwitchRates, Switches, Units, types::cheapest};
 /// use heliostat_base::topology::{Core, Topology, graph::{Graph, Tier}, types::Types};
 /// use heliostat_base::units::BitRate;
 ///
@@ -217,13 +217,13 @@ impl TypedSearch {
 /// let net = Switches::new(&t, Units::default());
 /// use Tier::{Access, Aggregation, Core as Top};
 /// let far = Types(vec![Access, Aggregation, Top, Aggregation, Access]);
-/// let found = |to| cheapest(&net, &Load::new(&net), (HostId(0), HostId(to)), 0, &far);
+/// let found = |to| cheapest(&net, &SwitchRates::new(&net), (HostId(0), HostId(to)), 0, &far);
 /// assert_eq!(found(7).unwrap().0.0.len(), 5);
 /// assert_eq!(found(1), None, "from a core one aggregation switch leads down to a pod: the list would cross it twice");
 /// ```
 pub fn cheapest(
     net: &Switches,
-    load: &Load,
+    load: &SwitchRates,
     (from, to): (HostId, HostId),
     rate: u64,
     types: &Types,
@@ -266,7 +266,7 @@ pub fn possible(topology: &Topology, types: &Types) -> Result<(), (String, Strin
 /// A search's answer for flows that begin at a switch.
 pub(super) fn found(
     net: &Switches,
-    load: &Load,
+    load: &SwitchRates,
     search: &TypedSearch,
     from: u32,
 ) -> Option<(List, Weight)> {

@@ -58,11 +58,11 @@ pub type Pairs = Edges<RackBytes>;
 /// A list of edges. A shuffle takes memory for its senders and receivers only, and gives out its
 /// edges one by one; its clones share it.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Edges<E: Edge>(Kind<E>);
+pub struct Edges<E: Edge>(EdgesForm<E>);
 
 /// Lists that are shuffles are always kept as such, so that equal ones are equal here.
 #[derive(Clone, PartialEq, Eq)]
-enum Kind<E: Edge> {
+enum EdgesForm<E: Edge> {
     List(Arc<[E]>),
     Shuffle(Arc<Shuffle<E::End>>),
 }
@@ -132,7 +132,7 @@ impl<N: Copy + Ord> Shuffle<N> {
             + size_of_val(&shuffle.to[..])
             + size_of_val(&shuffle.starts[..]);
         let room = (size_of_val(list) / 2).saturating_sub(sides) / size_of::<(u32, Bytes)>();
-        let cells = Cells { shuffle: &shuffle, next: (0, 0) };
+        let cells = ShuffleCells { shuffle: &shuffle, next: (0, 0) };
         let other = |(k, (e, (_, j))): (usize, (&E, (usize, usize)))| {
             (e.bytes() != shuffle.to[j].1).then_some((k as u32, e.bytes()))
         };
@@ -207,12 +207,12 @@ impl<N: Copy + Ord> Shuffle<N> {
 }
 
 /// Senders and receivers of all edges of a shuffle, in their order.
-struct Cells<'a, N> {
+struct ShuffleCells<'a, N> {
     shuffle: &'a Shuffle<N>,
     next: (usize, usize),
 }
 
-impl<N: Copy + Ord> Iterator for Cells<'_, N> {
+impl<N: Copy + Ord> Iterator for ShuffleCells<'_, N> {
     type Item = (usize, usize);
 
     fn next(&mut self) -> Option<(usize, usize)> {
@@ -232,8 +232,8 @@ impl<E: Edge> Edges<E> {
     /// How many there are.
     pub fn len(&self) -> usize {
         match &self.0 {
-            Kind::List(list) => list.len(),
-            Kind::Shuffle(s) => s.edges(),
+            EdgesForm::List(list) => list.len(),
+            EdgesForm::Shuffle(s) => s.edges(),
         }
     }
 
@@ -241,8 +241,8 @@ impl<E: Edge> Edges<E> {
     /// two sides and the edges of other bytes.
     pub fn kept(&self) -> usize {
         match &self.0 {
-            Kind::List(list) => list.len(),
-            Kind::Shuffle(s) => s.from.len() + s.to.len() + s.others.len() + s.starts.len(),
+            EdgesForm::List(list) => list.len(),
+            EdgesForm::Shuffle(s) => s.from.len() + s.to.len() + s.others.len() + s.starts.len(),
         }
     }
 
@@ -257,8 +257,8 @@ impl<E: Edge> Edges<E> {
     /// If there is none.
     pub fn at(&self, k: usize) -> E {
         match &self.0 {
-            Kind::List(list) => list[k],
-            Kind::Shuffle(s) => {
+            EdgesForm::List(list) => list[k],
+            EdgesForm::Shuffle(s) => {
                 let (i, j) = s.cell(k);
                 E::new(s.from[i], s.to[j].0, s.bytes(k))
             }
@@ -269,8 +269,8 @@ impl<E: Edge> Edges<E> {
     /// edges).
     pub fn place(&self, ends: (E::End, E::End)) -> Option<usize> {
         match &self.0 {
-            Kind::List(list) => list.binary_search_by_key(&ends, E::ends).ok(),
-            Kind::Shuffle(s) => {
+            EdgesForm::List(list) => list.binary_search_by_key(&ends, E::ends).ok(),
+            EdgesForm::Shuffle(s) => {
                 let (i, j) = (
                     s.from.binary_search(&ends.0).ok()?,
                     s.to.binary_search_by_key(&ends.1, |r| r.0).ok()?,
@@ -295,7 +295,7 @@ impl<E: Edge> Edges<E> {
     /// bytes) of a shuffle, and O(edges log edges) of a list.
     pub fn sums(&self) -> [Vec<(E::End, u128)>; 2] {
         match &self.0 {
-            Kind::List(list) => [false, true].map(|receives| {
+            EdgesForm::List(list) => [false, true].map(|receives| {
                 let mut sums = BTreeMap::new();
                 for e in list.iter() {
                     let (from, to) = e.ends();
@@ -304,15 +304,15 @@ impl<E: Edge> Edges<E> {
                 }
                 sums.into_iter().collect()
             }),
-            Kind::Shuffle(s) => s.sums(),
+            EdgesForm::Shuffle(s) => s.sums(),
         }
     }
 
     /// The bytes of all of them. As fast as [`Edges::sums`].
     pub fn bytes(&self) -> Bytes {
         let sum = match &self.0 {
-            Kind::List(list) => list.iter().map(|e| u128::from(e.bytes().0)).sum(),
-            Kind::Shuffle(s) => s.sums()[0].iter().map(|x| x.1).sum::<u128>(),
+            EdgesForm::List(list) => list.iter().map(|e| u128::from(e.bytes().0)).sum(),
+            EdgesForm::Shuffle(s) => s.sums()[0].iter().map(|x| x.1).sum::<u128>(),
         };
         Bytes(u64::try_from(sum).unwrap_or(u64::MAX))
     }
@@ -321,9 +321,9 @@ impl<E: Edge> Edges<E> {
     /// shuffle, and O(edges) of a list.
     pub fn largest(&self) -> Bytes {
         match &self.0 {
-            Kind::List(list) => list.iter().map(E::bytes).max().unwrap_or_default(),
+            EdgesForm::List(list) => list.iter().map(E::bytes).max().unwrap_or_default(),
             // What most senders send to a receiver, one of them does.
-            Kind::Shuffle(s) => {
+            EdgesForm::Shuffle(s) => {
                 s.to.iter()
                     .map(|r| r.1)
                     .chain(s.others.iter().map(|o| o.1))
@@ -336,7 +336,7 @@ impl<E: Edge> Edges<E> {
     /// Places of edges without bytes, in order. O(edges), and O(ends + edges of other bytes) of a
     /// shuffle that has none.
     pub fn empty(&self) -> Vec<u32> {
-        if let Kind::Shuffle(s) = &self.0
+        if let EdgesForm::Shuffle(s) = &self.0
             && s.to
                 .iter()
                 .map(|r| r.1)
@@ -352,11 +352,11 @@ impl<E: Edge> Edges<E> {
     /// edges found) log ends) of a shuffle, and O(edges) of a list.
     pub fn inside<K: Ord>(&self, key: impl Fn(E::End) -> K) -> Vec<(usize, E)> {
         match &self.0 {
-            Kind::List(list) => {
+            EdgesForm::List(list) => {
                 let is_inside = |e: &E| key(e.ends().0) == key(e.ends().1);
                 list.iter().copied().enumerate().filter(|(_, e)| is_inside(e)).collect()
             }
-            Kind::Shuffle(s) => {
+            EdgesForm::Shuffle(s) => {
                 let mut by_key: Vec<(K, usize)> =
                     s.to.iter().enumerate().map(|(j, r)| (key(r.0), j)).collect();
                 by_key.sort_unstable();
@@ -378,7 +378,7 @@ impl<E: Edge> Edges<E> {
     /// `r x i + j` is from sender i to receiver j.
     pub fn as_shuffle(&self) -> Option<&Arc<Shuffle<E::End>>> {
         match &self.0 {
-            Kind::Shuffle(s) if s.starts.is_empty() => Some(s),
+            EdgesForm::Shuffle(s) if s.starts.is_empty() => Some(s),
             _ => None,
         }
     }
@@ -392,8 +392,8 @@ impl<E: Edge> Edges<E> {
 impl<E: Edge> From<Vec<E>> for Edges<E> {
     fn from(list: Vec<E>) -> Self {
         Self(match Shuffle::of(&list) {
-            Some(shuffle) => Kind::Shuffle(Arc::new(shuffle)),
-            None => Kind::List(list.into()),
+            Some(shuffle) => EdgesForm::Shuffle(Arc::new(shuffle)),
+            None => EdgesForm::List(list.into()),
         })
     }
 }
@@ -450,9 +450,9 @@ impl<E: Edge> Iterator for Iter<'_, E> {
     fn next(&mut self) -> Option<E> {
         let k = self.next;
         let edge = match &self.edges.0 {
-            Kind::List(list) => *list.get(k)?,
-            Kind::Shuffle(s) => {
-                let mut cells = Cells { shuffle: s, next: self.place };
+            EdgesForm::List(list) => *list.get(k)?,
+            EdgesForm::Shuffle(s) => {
+                let mut cells = ShuffleCells { shuffle: s, next: self.place };
                 let (i, j) = cells.next()?;
                 self.place = cells.next;
                 let (from, (to, most)) = (s.from[i], s.to[j]);
@@ -570,7 +570,7 @@ mod tests {
                 list.remove(k % n);
             }
             let flows = Flows::from(list.clone());
-            let all = Edges(Kind::List(list.clone().into()));
+            let all = Edges(EdgesForm::List(list.clone().into()));
             prop_assert_eq!((flows.sums(), flows.bytes(), flows.largest()), (all.sums(), all.bytes(), all.largest()));
             prop_assert_eq!(flows.empty(), all.empty());
             prop_assert_eq!((flows.inside(|h| h), flows.inside(|h| h.0 / 4)), (all.inside(|h| h), all.inside(|h| h.0 / 4)));

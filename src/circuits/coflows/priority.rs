@@ -56,7 +56,7 @@ pub fn dscp(priority: u8) -> u8 {
 /// Other priorities for flows of a coflow.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
-pub struct Change {
+pub struct PriorityChange {
     /// Priority of its flows between racks that have none of their own; `None`: as before.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub all: Option<u8>,
@@ -65,7 +65,7 @@ pub struct Change {
     pub flows: Vec<(FlowId, u8)>,
 }
 
-impl Change {
+impl PriorityChange {
     /// Whether nothing changes.
     pub fn is_empty(&self) -> bool {
         self.all.is_none() && self.flows.is_empty()
@@ -88,7 +88,7 @@ pub struct Said {
 
 impl Said {
     /// Takes note of a change, and gives what is new of it. O(changes log flows).
-    pub fn change(&mut self, change: &Change) -> Change {
+    pub fn change(&mut self, change: &PriorityChange) -> PriorityChange {
         let all = change.all.filter(|&p| self.all.replace(p) != Some(p));
         let flows = change
             .flows
@@ -96,12 +96,15 @@ impl Said {
             .copied()
             .filter(|&(flow, p)| self.flows.insert(flow, p) != Some(p))
             .collect();
-        Change { all, flows }
+        PriorityChange { all, flows }
     }
 
     /// All that has been said, as one change. O(flows).
-    pub fn whole(&self) -> Change {
-        Change { all: self.all, flows: self.flows.iter().map(|(&flow, &p)| (flow, p)).collect() }
+    pub fn whole(&self) -> PriorityChange {
+        PriorityChange {
+            all: self.all,
+            flows: self.flows.iter().map(|(&flow, &p)| (flow, p)).collect(),
+        }
     }
 }
 
@@ -119,18 +122,21 @@ mod tests {
     #[test]
     fn what_is_said_again_is_no_change() {
         let mut said = Said::from(&Priorities { all: None, flows: vec![None, Some(3)] });
-        let change = Change { all: Some(2), flows: vec![(FlowId(0), 1), (FlowId(1), 3)] };
-        assert_eq!(said.change(&change), Change { all: Some(2), flows: vec![(FlowId(0), 1)] });
+        let change = PriorityChange { all: Some(2), flows: vec![(FlowId(0), 1), (FlowId(1), 3)] };
+        assert_eq!(
+            said.change(&change),
+            PriorityChange { all: Some(2), flows: vec![(FlowId(0), 1)] }
+        );
         assert!(said.change(&change).is_empty());
         assert_eq!(
-            [said.change(&Change { all: Some(0), flows: vec![] }).all, said.all],
+            [said.change(&PriorityChange { all: Some(0), flows: vec![] }).all, said.all],
             [Some(0), Some(0)]
         );
         assert_eq!(
-            (change.wrong(), Change { all: Some(8), flows: vec![] }.wrong()),
+            (change.wrong(), PriorityChange { all: Some(8), flows: vec![] }.wrong()),
             (None, Some(8))
         );
-        assert_eq!(Change { all: None, flows: vec![(FlowId(2), 9)] }.wrong(), Some(9));
+        assert_eq!(PriorityChange { all: None, flows: vec![(FlowId(2), 9)] }.wrong(), Some(9));
     }
 
     #[test]

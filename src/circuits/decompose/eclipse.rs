@@ -57,11 +57,12 @@ const LOOKS: usize = 256;
 /// where the best duration is always found.
 pub fn eclipse(demand: &DemandMatrix, rate: BitRate, delta: Span, window: Span) -> Vec<Slot> {
     let need = light(demand, rate);
-    let mut plan = Plan { rest: need.clone(), slots: Vec::new(), carried: 0, room: window };
+    let mut plan = EclipsePlan { rest: need.clone(), slots: Vec::new(), carried: 0, room: window };
     while let Some(c) = plan.best(delta, window).filter(|c| delta + Span(c.time) <= plan.room) {
         plan.take(c, delta);
     }
-    let mut fill = Plan { rest: plan.rest.clone(), slots: Vec::new(), carried: 0, room: plan.room };
+    let mut fill =
+        EclipsePlan { rest: plan.rest.clone(), slots: Vec::new(), carried: 0, room: plan.room };
     while let Some(c) = fill.best(delta, fill.room) {
         fill.take(c, delta);
     }
@@ -78,19 +79,19 @@ pub fn eclipse(demand: &DemandMatrix, rate: BitRate, delta: Span, window: Span) 
 
 /// A matching, for how long it is held, and the light that it carries meanwhile: less than 2^63, as
 /// a port's cells together.
-struct Choice {
+struct HeldMatching {
     carried: u128,
     time: u64,
     matching: Matching,
 }
 
-impl From<Choice> for Slot {
-    fn from(c: Choice) -> Self {
+impl From<HeldMatching> for Slot {
+    fn from(c: HeldMatching) -> Self {
         Self { matching: c.matching, hold: Some(Span(c.time)) }
     }
 }
 
-impl Choice {
+impl HeldMatching {
     fn cost(&self, delta: Span) -> u128 {
         u128::from(self.time.saturating_add(delta.0))
     }
@@ -103,25 +104,25 @@ impl Choice {
 }
 
 /// The best matching for a given duration.
-fn longest(rest: &DemandMatrix, time: u64) -> Choice {
+fn longest(rest: &DemandMatrix, time: u64) -> HeldMatching {
     steps::count(rest.racks());
     let served = rest.map(|x| x.min(time));
     let matching = bipartite(&served, None);
-    Choice { carried: matching.weight(&served), time, matching }
+    HeldMatching { carried: matching.weight(&served), time, matching }
 }
 
 /// What has been planned so far.
-struct Plan {
+struct EclipsePlan {
     rest: DemandMatrix,
     slots: Vec<Slot>,
     carried: u128,
     room: Span,
 }
 
-impl Plan {
+impl EclipsePlan {
     /// The matching and duration, with the dark time before it no longer than `room`, that carry
     /// most for their time; none if that is nothing.
-    fn best(&self, delta: Span, room: Span) -> Option<Choice> {
+    fn best(&self, delta: Span, room: Span) -> Option<HeldMatching> {
         let most = room.saturating_sub(delta).0;
         let mut times: Vec<u64> =
             self.rest.entries().map(|e| e.2.min(most)).filter(|&t| t > 0).collect();
@@ -137,7 +138,7 @@ impl Plan {
 
     /// With dark time, of ascending `times` the one that carries most for its time, to a 64th, with
     /// its matching.
-    fn most_for_its_time(&self, times: &[u64], delta: Span) -> Option<Choice> {
+    fn most_for_its_time(&self, times: &[u64], delta: Span) -> Option<HeldMatching> {
         let (first, last) =
             (longest(&self.rest, *times.first()?), longest(&self.rest, *times.last()?));
         let mut parts = vec![((0, first.carried), (times.len() - 1, last.carried))];
@@ -163,10 +164,10 @@ impl Plan {
     /// Without dark time, of ascending `times` the longest that carries within a 64th of the most
     /// for its time, with its matching. The shortest carries most: what a matching carries grows no
     /// faster than its duration.
-    fn longest_of_the_best(&self, times: &[u64]) -> Option<Choice> {
+    fn longest_of_the_best(&self, times: &[u64]) -> Option<HeldMatching> {
         let mut best = longest(&self.rest, *times.first()?);
         let (most, shortest) = (best.carried, u128::from(best.time));
-        let is_good = |c: &Choice| {
+        let is_good = |c: &HeldMatching| {
             let enough = most * u128::from(c.time);
             c.carried * shortest >= enough - enough / SLACK
         };
@@ -186,16 +187,16 @@ impl Plan {
     /// The choice, held at least until one of its circuits has carried its demand, or as long as
     /// may be: until then all have light, so it carries no less for its time. Without this, rests
     /// that are cut from each other could become ever shorter, down to a nanosecond.
-    fn until_one_is_through(&self, c: Choice, most: u64) -> Choice {
+    fn until_one_is_through(&self, c: HeldMatching, most: u64) -> HeldMatching {
         let rests = c.matching.pairs().map(|(i, j)| self.rest.get(i, j));
         let time = rests.min().unwrap_or(0).min(most);
         if time <= c.time {
             return c;
         }
-        Choice { carried: c.matching.len() as u128 * u128::from(time), time, ..c }
+        HeldMatching { carried: c.matching.len() as u128 * u128::from(time), time, ..c }
     }
 
-    fn take(&mut self, c: Choice, delta: Span) {
+    fn take(&mut self, c: HeldMatching, delta: Span) {
         for (i, j) in c.matching.pairs() {
             self.rest.set(i, j, self.rest.get(i, j).saturating_sub(c.time));
         }
@@ -213,7 +214,7 @@ impl Plan {
 ///
 /// What a duration carries grows no faster than the duration itself, and is no more than what a
 /// longer one carries: the bound is largest where both meet.
-fn promises(low: (u64, u128), high: (u64, u128), best: &Choice, delta: Span) -> bool {
+fn promises(low: (u64, u128), high: (u64, u128), best: &HeldMatching, delta: Span) -> bool {
     let meet = u128::from(low.0) * high.1 / low.1.max(1);
     let cost = meet.max(high.0.into()) + u128::from(delta.0);
     high.1.saturating_mul(best.cost(delta))

@@ -27,12 +27,12 @@ pub(super) struct Stuffed {
     n: usize,
     cells: Vec<u64>,
     /// By row: the columns that had light at first, once a search asked for them.
-    filled: Option<Rows<u32>>,
+    filled: Option<RowLists<u32>>,
     /// Whether at least one cell in [`DENSE`] has light, so that a search reads all cells.
     dense: bool,
     /// By row: the columns into which light was stuffed, and how much. A cell's demand is served
     /// first, so what is left of it is what the cell holds beyond this.
-    extra: Rows<(u32, u64)>,
+    extra: RowLists<(u32, u64)>,
     /// The sum of every row and column.
     sum: u64,
     /// What the demand still needs, by row and by column.
@@ -48,13 +48,13 @@ pub(super) struct Stuffed {
 }
 
 /// Lists by row, one behind the other.
-struct Rows<T> {
+struct RowLists<T> {
     /// Where each begins; last the number of all.
     starts: Vec<u32>,
     list: Vec<T>,
 }
 
-impl<T> Rows<T> {
+impl<T> RowLists<T> {
     /// Of entries in the order of their rows.
     fn new(n: usize, entries: impl Iterator<Item = (u32, T)>) -> Self {
         let (mut starts, mut list) =
@@ -74,14 +74,14 @@ impl<T> Rows<T> {
 
 /// The columns that a search has reached and not yet left: those as wide as counts, then the others
 /// by width.
-struct Search {
+struct ColumnSearch {
     width: Vec<u64>,
     from: Vec<u32>,
     wide: Vec<u32>,
     narrow: BinaryHeap<(u64, Reverse<u32>)>,
 }
 
-impl Search {
+impl ColumnSearch {
     fn next(&mut self) -> Option<u32> {
         if let Some(j) = self.wide.pop() {
             return Some(j);
@@ -246,7 +246,7 @@ impl Stuffed {
             }
         }
         extra.sort_unstable();
-        let extra = Rows::new(n, extra.into_iter());
+        let extra = RowLists::new(n, extra.into_iter());
         let (column, row) = (vec![NONE; n], vec![NONE; n]);
         Self {
             n,
@@ -274,7 +274,7 @@ impl Stuffed {
                 gather(row, &mut list, &mut light);
             }
             starts.push(list.len() as u32);
-            self.filled = Some(Rows { starts, list });
+            self.filled = Some(RowLists { starts, list });
         }
     }
 
@@ -424,7 +424,7 @@ impl Stuffed {
     /// Gives row `f` a column along the widest augmenting path (wider than the threshold counts no
     /// more), and says how wide.
     fn place(&mut self, f: u32) -> u64 {
-        let mut s = Search {
+        let mut s = ColumnSearch {
             width: vec![0; self.n],
             from: vec![NONE; self.n],
             wide: Vec::new(),
@@ -453,7 +453,7 @@ impl Stuffed {
     }
 
     /// Widens the ways to row `i`'s columns; ends early at a free column that is as wide as counts.
-    fn reach_from(&self, i: u32, reach: u64, s: &mut Search) -> Option<u32> {
+    fn reach_from(&self, i: u32, reach: u64, s: &mut ColumnSearch) -> Option<u32> {
         steps::count(1);
         let Some(filled) = &self.filled else { return None };
         for &j in filled.row(i as usize) {

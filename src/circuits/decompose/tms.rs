@@ -70,19 +70,19 @@ pub fn tms(demand: &DemandMatrix, delta: Span, period: Span) -> Vec<Slot> {
 }
 
 /// A cell: row, column and share.
-type Share = (RackId, RackId, u64);
+type CellShare = (RackId, RackId, u64);
 
 /// Sinkhorn and Knopp in integers: rows and columns are scaled to [`WHOLE`] in turn, and in the end
 /// none is above it.
-fn scale(demand: &DemandMatrix) -> Vec<Share> {
+fn scale(demand: &DemandMatrix) -> Vec<CellShare> {
     let n = demand.racks();
-    let mut cells: Vec<Share> = demand.entries().collect();
+    let mut cells: Vec<CellShare> = demand.entries().collect();
     let largest = u128::from(cells.iter().map(|c| c.2).max().unwrap_or(1));
     // A cell with demand never quite disappears.
     cells
         .iter_mut()
         .for_each(|c| c.2 = ((u128::from(c.2) * u128::from(WHOLE) / largest) as u64).max(1));
-    let (row, column) = (|c: &Share| c.0.index(), |c: &Share| c.1.index());
+    let (row, column) = (|c: &CellShare| c.0.index(), |c: &CellShare| c.1.index());
     for _ in 0..ROUNDS {
         // Where a round changes nothing, all later ones do not either.
         let changed = [to_whole(&mut cells, n, row), to_whole(&mut cells, n, column)];
@@ -91,14 +91,14 @@ fn scale(demand: &DemandMatrix) -> Vec<Share> {
         }
     }
     let (rows, columns) = (sums(&cells, n, row), sums(&cells, n, column));
-    let over = |c: &Share| rows[row(c)].max(columns[column(c)]).max(WHOLE);
+    let over = |c: &CellShare| rows[row(c)].max(columns[column(c)]).max(WHOLE);
     let all = cells.iter().map(|c| (c.0, c.1, portion(c.2, over(c), inverse(over(c)))));
     all.filter(|c| c.2 > 0).collect()
 }
 
 /// The sums of rows or columns, whichever `of` gives the number of: at most 2^40 for each of R
 /// cells.
-fn sums(cells: &[Share], n: usize, of: impl Fn(&Share) -> usize) -> Vec<u64> {
+fn sums(cells: &[CellShare], n: usize, of: impl Fn(&CellShare) -> usize) -> Vec<u64> {
     steps::count(n);
     let mut sums = vec![0; n];
     cells.iter().for_each(|c| sums[of(c)] += c.2);
@@ -106,7 +106,7 @@ fn sums(cells: &[Share], n: usize, of: impl Fn(&Share) -> usize) -> Vec<u64> {
 }
 
 /// Scales rows or columns to [`WHOLE`]; says whether that changed a cell.
-fn to_whole(cells: &mut [Share], n: usize, of: impl Fn(&Share) -> usize) -> bool {
+fn to_whole(cells: &mut [CellShare], n: usize, of: impl Fn(&CellShare) -> usize) -> bool {
     let sums: Vec<(u64, f64)> =
         sums(cells, n, &of).into_iter().map(|sum| (sum, inverse(sum))).collect();
     let mut changed = false;

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::counters::Counters;
-use super::hedera::{self, Elephants, HostFlow, Meter};
+use super::hedera::{self, Elephants, FlowMeter, HostFlow};
 use super::natural::NaturalDemand;
 use super::{DemandMatrix, declared};
 use crate::topology::Topology;
@@ -79,7 +79,7 @@ impl Estimator {
 pub struct EstimatorState {
     kind: Estimator,
     counters: Counters,
-    meter: Meter,
+    meter: FlowMeter,
     shares: NaturalDemand,
 }
 
@@ -90,7 +90,7 @@ impl EstimatorState {
         Self {
             kind,
             counters: Counters::new(racks, ageing),
-            meter: Meter::default(),
+            meter: FlowMeter::default(),
             shares: NaturalDemand::default(),
         }
     }
@@ -100,7 +100,7 @@ impl EstimatorState {
     pub fn switch_to(&mut self, kind: Estimator, ageing: u8) {
         self.kind = kind;
         self.counters.keep(ageing);
-        self.meter = Meter::default();
+        self.meter = FlowMeter::default();
     }
 
     /// Whether nothing fades any more: while the counters do not change, updates with the same

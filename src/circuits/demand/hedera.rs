@@ -38,7 +38,7 @@ pub struct HostFlow {
 /// Elephants: how many each two hosts have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
-#[cfg_attr(feature = "serde", serde(try_from = "Listed", into = "Listed"))]
+#[cfg_attr(feature = "serde", serde(try_from = "ListedElephants", into = "ListedElephants"))]
 pub struct Elephants {
     /// By sender and receiver, as if each host were a rack.
     counts: DemandMatrix,
@@ -72,22 +72,22 @@ impl Elephants {
 
 /// Elephants as a file has them.
 #[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
-struct Listed {
+struct ListedElephants {
     hosts: usize,
     /// Sender, receiver and how many.
     pairs: Vec<(HostId, HostId, u64)>,
 }
 
-impl From<Elephants> for Listed {
+impl From<Elephants> for ListedElephants {
     fn from(elephants: Elephants) -> Self {
         Self { hosts: elephants.hosts(), pairs: elephants.iter().collect() }
     }
 }
 
-impl TryFrom<Listed> for Elephants {
+impl TryFrom<ListedElephants> for Elephants {
     type Error = String;
 
-    fn try_from(Listed { hosts, pairs }: Listed) -> Result<Self, String> {
+    fn try_from(ListedElephants { hosts, pairs }: ListedElephants) -> Result<Self, String> {
         let is_one = |&&(from, to, n): &&(HostId, HostId, u64)| {
             from != to && from.index().max(to.index()) < hosts && (1..=MOST).contains(&n)
         };
@@ -104,14 +104,14 @@ impl TryFrom<Listed> for Elephants {
 
 /// Counters of flows: what each has sent since the last interval.
 #[derive(Clone, Debug, Default)]
-pub struct Meter {
+pub struct FlowMeter {
     /// What flows had sent, of those with so little left that it may decide next time.
     last: BTreeMap<(HostId, HostId, u64), u64>,
     /// Whether there was an interval before: else all that a flow has sent may be long ago.
     begun: bool,
 }
 
-impl Meter {
+impl FlowMeter {
     /// Whether no flow is known.
     pub fn rests(&self) -> bool {
         self.last.is_empty()
@@ -246,7 +246,7 @@ mod tests {
     }
 
     fn estimate(flows: &[HostFlow], t: &Topology) -> DemandMatrix {
-        let mut meter = Meter::default();
+        let mut meter = FlowMeter::default();
         between_hosts(
             &meter.elephants(flows, t, Span::millis(100)),
             t,
@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn a_flow_is_an_elephant_by_what_it_sends_in_an_interval_and_what_waits() {
-        let (t, mut meter) = (network(2), Meter::default());
+        let (t, mut meter) = (network(2), FlowMeter::default());
         let mut counts = |flows: &[HostFlow]| {
             meter.elephants(flows, &t, Span::millis(100)).iter().collect::<Vec<_>>()
         };
@@ -397,7 +397,7 @@ mod tests {
             let t = Topology::uniform("t", 3, 1, BitRate(capacity), BitRate::mbit(8), vec![]);
             between_racks(&m, &m, &t, Span::secs(capacity % 1000), &mut NaturalDemand::default());
             let flows = [HostFlow { flows: cells[0] as u32, ..flow(0, 2, 0, cells[1], cells[2]) }];
-            let elephants = Meter::default().elephants(&flows, &t, Span::secs(capacity % 1000));
+            let elephants = FlowMeter::default().elephants(&flows, &t, Span::secs(capacity % 1000));
             between_hosts(&elephants, &t, Span::secs(capacity % 1000), &mut NaturalDemand::default());
         }
     }

@@ -75,7 +75,7 @@ impl NaturalDemand {
 }
 
 /// Source, destination, and a number of flows or bytes.
-type Pair = (RackId, RackId, u64);
+type PairAmount = (RackId, RackId, u64);
 
 /// Bytes, or a number of flows.
 trait Amount: Copy + Ord + From<u64> + Div<Output = Self> {
@@ -168,7 +168,7 @@ fn plain_split(counts: &[u128], limits: &[u128], at: u128) -> (u128, u128) {
 }
 
 /// The flows of each end of one side, sources or destinations.
-struct Side<'a, T: Clone> {
+struct SideFlows<'a, T: Clone> {
     /// Where those of each end begin; last their number.
     starts: Vec<usize>,
     counts: Cow<'a, [T]>,
@@ -179,7 +179,7 @@ struct Side<'a, T: Clone> {
     others: Vec<u32>,
 }
 
-impl<'a, T: Amount> Side<'a, T> {
+impl<'a, T: Amount> SideFlows<'a, T> {
     /// By own end and all others.
     fn dense(ends: usize, counts: Cow<'a, [T]>) -> Self {
         let sums = counts.chunks_exact(ends).map(T::sum).collect();
@@ -187,7 +187,7 @@ impl<'a, T: Amount> Side<'a, T> {
     }
 
     /// `pairs`: own end, other end and how many flows.
-    fn sparse(ends: usize, pairs: impl Iterator<Item = Pair> + Clone) -> Self {
+    fn sparse(ends: usize, pairs: impl Iterator<Item = PairAmount> + Clone) -> Self {
         // A counting sort: first how many pairs each end has, then where its pairs begin.
         let mut starts = vec![0; ends + 1];
         pairs.clone().for_each(|p| starts[p.0.index() + 1] += 1);
@@ -272,11 +272,11 @@ fn turned(rows: &[u64], n: usize) -> Vec<u64> {
 fn settle<T: Amount>(flows: &DemandMatrix, out: &[u64], into: &[u64], dense: bool) -> DemandMatrix {
     let ends = out.len();
     if !dense {
-        let pairs: Vec<Pair> = flows.entries().collect();
-        let sources = Side::sparse(ends, pairs.iter().copied());
+        let pairs: Vec<PairAmount> = flows.entries().collect();
+        let sources = SideFlows::sparse(ends, pairs.iter().copied());
         let (share, cut) = levels::<T>(
             &sources,
-            &Side::sparse(ends, pairs.iter().map(|&(i, j, n)| (j, i, n))),
+            &SideFlows::sparse(ends, pairs.iter().map(|&(i, j, n)| (j, i, n))),
             out,
             into,
         );
@@ -290,8 +290,8 @@ fn settle<T: Amount>(flows: &DemandMatrix, out: &[u64], into: &[u64], dense: boo
     }
     let (rows, columns) = (flows.cells(), turned(flows.cells(), ends));
     let (share, cut) = levels::<T>(
-        &Side::dense(ends, T::all(rows)),
-        &Side::dense(ends, T::all(&columns)),
+        &SideFlows::dense(ends, T::all(rows)),
+        &SideFlows::dense(ends, T::all(&columns)),
         out,
         into,
     );
@@ -304,8 +304,8 @@ fn settle<T: Amount>(flows: &DemandMatrix, out: &[u64], into: &[u64], dense: boo
 
 /// The levels of the sources and of the destinations.
 fn levels<T: Amount>(
-    sources: &Side<T>,
-    destinations: &Side<T>,
+    sources: &SideFlows<T>,
+    destinations: &SideFlows<T>,
     out: &[u64],
     into: &[u64],
 ) -> (Vec<T>, Vec<T>) {

@@ -42,7 +42,7 @@ pub(crate) fn solve<N: Num>(n: usize, p: &[N]) -> Assignment<N> {
         for _ in 0..2 {
             free = s.reduce_rows(&free);
         }
-        let mut scratch = Scratch {
+        let mut scratch = AssignmentScratch {
             dist: vec![N::ZERO; n],
             from: vec![0; n],
             open: Vec::new(),
@@ -56,7 +56,7 @@ pub(crate) fn solve<N: Num>(n: usize, p: &[N]) -> Assignment<N> {
     Assignment { column: s.column, u, v: s.v }
 }
 
-struct Scratch<N> {
+struct AssignmentScratch<N> {
     dist: Vec<N>,
     from: Vec<u32>,
     /// Columns not yet reached for good, and those that are, in order.
@@ -172,7 +172,7 @@ impl<N: Num> Jv<'_, N> {
 
     /// Dijkstra from free row `f` over the reduced costs to the nearest free column, then shifts
     /// the path.
-    fn augment(&mut self, f: usize, s: &mut Scratch<N>) {
+    fn augment(&mut self, f: usize, s: &mut AssignmentScratch<N>) {
         let n = self.n;
         s.open.clear();
         s.open.extend(0..n as u32);

@@ -4,7 +4,7 @@ use super::assignment::{self, Assignment, NONE};
 use super::dense::{Dense, Weights};
 use super::num::{self, Scale};
 use super::simd;
-use super::sparse::{self, Cells, Rows};
+use super::sparse::{self, SparseCells, SparseRows};
 use super::{at_most, edmonds, one_way, plane_by_plane};
 use crate::demand::DemandMatrix;
 use crate::ids::RackId;
@@ -58,7 +58,7 @@ pub fn bipartite(demand: &DemandMatrix, keep: Option<&Matching>) -> Matching {
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Workspace {
-    pub(super) cells: Cells,
+    pub(super) cells: SparseCells,
     pub(super) dense: Dense,
     /// By row: what is up now.
     keep: Vec<u32>,
@@ -113,24 +113,24 @@ impl Workspace {
 /// default.
 #[derive(Clone, Debug, Default)]
 pub struct Prices {
-    pub(super) held: Held,
+    pub(super) held: HeldPrices,
     pub(super) room: Workspace,
 }
 
 /// Prices and matching, and the kind of solver that left them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Held(Option<(Kind, Vec<i64>, Vec<u32>)>);
+pub(super) struct HeldPrices(Option<(SolverKind, Vec<i64>, Vec<u32>)>);
 
 /// The kind of solver: each counts prices differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum SolverKind {
     Dense,
     Sparse,
 }
 
-impl Held {
+impl HeldPrices {
     /// Takes the prices and the matching of this kind for `n` racks, if there are any.
-    fn take(&mut self, kind: Kind, n: usize) -> Option<(Vec<i64>, Vec<u32>)> {
+    fn take(&mut self, kind: SolverKind, n: usize) -> Option<(Vec<i64>, Vec<u32>)> {
         self.0
             .take()
             .filter(|(k, v, _)| *k == kind && v.len() == n)
@@ -138,7 +138,7 @@ impl Held {
     }
 
     /// Keeps prices that have not run away: all of them below `limit`.
-    fn put(&mut self, kind: Kind, v: Vec<i64>, column: Vec<u32>, limit: u128) {
+    fn put(&mut self, kind: SolverKind, v: Vec<i64>, column: Vec<u32>, limit: u128) {
         self.0 = Some((kind, v, column))
             .filter(|(_, v, _)| v.iter().all(|x| u128::from(x.unsigned_abs()) < limit));
     }
@@ -187,24 +187,27 @@ pub fn bipartite_from(
 }
 
 /// Warm if prices of this kind are held; what is held is then its own.
-pub(super) fn assign_sparse(held: Option<&mut Held>, rows: &Rows<i64>) -> Assignment<i64> {
+pub(super) fn assign_sparse(
+    held: Option<&mut HeldPrices>,
+    rows: &SparseRows<i64>,
+) -> Assignment<i64> {
     let Some(held) = held else { return sparse::solve(rows) };
-    let a = match held.take(Kind::Sparse, rows.racks()) {
+    let a = match held.take(SolverKind::Sparse, rows.racks()) {
         Some((v, column)) => sparse::solve_from(rows, v, &column),
         None => sparse::solve(rows),
     };
-    held.put(Kind::Sparse, a.v.clone(), a.column.clone(), num::I64_LIMIT);
+    held.put(SolverKind::Sparse, a.v.clone(), a.column.clone(), num::I64_LIMIT);
     a
 }
 
 /// Warm if prices of this kind are held; what is held is then its own.
-pub(super) fn assign_dense(held: Option<&mut Held>, dense: &mut Dense, w: &Weights) {
+pub(super) fn assign_dense(held: Option<&mut HeldPrices>, dense: &mut Dense, w: &Weights) {
     let Some(held) = held else { return dense.cold(w) };
-    match held.take(Kind::Dense, w.n) {
+    match held.take(SolverKind::Dense, w.n) {
         Some((v, column)) => dense.warm(w, &v, &column),
         None => dense.cold(w),
     }
-    held.put(Kind::Dense, dense.prices(w), dense.column.clone(), num::QUICK_LIMIT);
+    held.put(SolverKind::Dense, dense.prices(w), dense.column.clone(), num::QUICK_LIMIT);
 }
 
 /// From columns by row, all of which have demand.

@@ -18,7 +18,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::simd::Bar;
+use super::simd::SlackThreshold;
 use super::symmetric::Symmetric;
 use crate::steps;
 
@@ -26,18 +26,18 @@ mod cycles;
 mod near;
 
 use near::Near;
-pub(super) use near::{Laid, Listed};
+pub(super) use near::{DenseNear, SparseNear};
 
 /// No vertex, blossom or edge.
 pub(super) const NONE: u32 = u32::MAX;
 
 /// An edge, oriented: (near end, far end).
-type Edge = (u32, u32);
-const NO_EDGE: Edge = (NONE, NONE);
+type OrientedEdge = (u32, u32);
+const NO_EDGE: OrientedEdge = (NONE, NONE);
 
 /// What a top-level blossom is in the tree.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Label {
+enum BlossomLabel {
     /// A blossom that is not in the tree.
     Free,
     /// A blossom at even distance from the root: its vertices look for edges.
@@ -61,22 +61,22 @@ struct Blossom<N, L> {
     half: N,
     /// A number that grows from one cycle at the top level to the next.
     serial: u32,
-    label: Label,
+    label: BlossomLabel,
     /// The tree edge that gave the label: (vertex outside, vertex inside).
-    via: Edge,
+    via: OrientedEdge,
     /// The cycle, from the child with the base on.
     children: Vec<u32>,
     /// `links[k]` joins child k (near end) and child k + 1 (far end).
-    links: Vec<Edge>,
+    links: Vec<OrientedEdge>,
     /// Of an outer cycle, the edges of least slack to vertices outside.
     nearest: L,
     /// The edge of an outer blossom to another outer one with the least slack, and that slack with
     /// twice the clock added.
-    rival: (N, Edge),
+    rival: (N, OrientedEdge),
 }
 
 /// Symmetric weights of a graph's edges.
-pub(super) trait Graph<N: Symmetric>: Sized {
+pub(super) trait WeightedGraph<N: Symmetric>: Sized {
     /// How the edges of least slack of an outer cycle are kept.
     type Near: Near<N, Self>;
     /// The weight of an edge; zero where there is none.
@@ -85,7 +85,14 @@ pub(super) trait Graph<N: Symmetric>: Sized {
     fn row(&self, u: u32) -> impl Iterator<Item = (u32, N)> + '_;
     /// Appends those edges of a vertex that reach the bar. By far end: what is stored as its dual,
     /// and as the least slack to it.
-    fn edges(&self, u: u32, y: &[N], near: &[N], bar: Bar<N>, found: &mut Vec<(u32, N)>) {
+    fn edges(
+        &self,
+        u: u32,
+        y: &[N],
+        near: &[N],
+        bar: SlackThreshold<N>,
+        found: &mut Vec<(u32, N)>,
+    ) {
         found.extend(
             self.row(u).filter(|&(v, w)| bar.is_reached(w, y[v as usize], near[v as usize])),
         );
@@ -103,24 +110,31 @@ pub(super) trait Graph<N: Symmetric>: Sized {
 }
 
 /// A table of `n * n` weights, 0: no edge.
-pub(super) struct Table<'a, N>(pub(super) usize, pub(super) &'a [N]);
+pub(super) struct WeightTable<'a, N>(pub(super) usize, pub(super) &'a [N]);
 
-impl<N> Table<'_, N> {
+impl<N> WeightTable<'_, N> {
     /// The weights of a vertex's edges.
     fn weights(&self, u: u32) -> &[N] {
         &self.1[u as usize * self.0..(u as usize + 1) * self.0]
     }
 }
 
-impl<N: Symmetric> Graph<N> for Table<'_, N> {
-    type Near = Laid<N>;
+impl<N: Symmetric> WeightedGraph<N> for WeightTable<'_, N> {
+    type Near = DenseNear<N>;
     fn weight(&self, u: u32, v: u32) -> N {
         self.1[u as usize * self.0 + v as usize]
     }
     fn row(&self, u: u32) -> impl Iterator<Item = (u32, N)> + '_ {
         self.weights(u).iter().enumerate().filter(|e| *e.1 > N::ZERO).map(|(v, &w)| (v as u32, w))
     }
-    fn edges(&self, u: u32, y: &[N], near: &[N], bar: Bar<N>, found: &mut Vec<(u32, N)>) {
+    fn edges(
+        &self,
+        u: u32,
+        y: &[N],
+        near: &[N],
+        bar: SlackThreshold<N>,
+        found: &mut Vec<(u32, N)>,
+    ) {
         N::edges(self.weights(u), y, near, bar, found);
     }
     fn offer(&self, u: u32, y: N, keys: &mut [N], from: &mut [u32]) {
@@ -129,7 +143,7 @@ impl<N: Symmetric> Graph<N> for Table<'_, N> {
 }
 
 /// Matching, duals and blossoms; see the module's notes.
-pub(super) struct Machine<'a, N: Symmetric, G: Graph<N>> {
+pub(super) struct BlossomState<'a, N: Symmetric, G: WeightedGraph<N>> {
     n: usize,
     w: &'a G,
     pub(super) mate: Vec<u32>,
@@ -142,11 +156,11 @@ pub(super) struct Machine<'a, N: Symmetric, G: Graph<N>> {
     marks: Vec<u32>,
     tops: Vec<u32>,
     /// By vertex: the label of its top-level blossom.
-    labels: Vec<Label>,
+    labels: Vec<BlossomLabel>,
     /// By how much outer duals have sunk in this search.
     clock: N,
     /// What may happen next. Events that no longer hold are recognised when they come out.
-    events: BinaryHeap<Reverse<Event<N>>>,
+    events: BinaryHeap<Reverse<TreeEvent<N>>>,
     /// The first outer vertex to reach zero, and when.
     end: (N, u32),
     /// By vertex not outer: the least slack to it of an outer vertex. The clock is added while the
@@ -173,7 +187,7 @@ pub(super) struct Machine<'a, N: Symmetric, G: Graph<N>> {
 /// What happens, and at which time. Among equals the first vertex comes first (growth at it, or a
 /// merger of the blossom of which it is the base), then cycles by age.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Event<N> {
+struct TreeEvent<N> {
     at: N,
     /// The vertex, or none for a cycle that expands.
     vertex: u32,
@@ -192,26 +206,30 @@ struct Scratch<N> {
 }
 
 /// What the next change of the duals leads to.
-enum Step {
+enum DualStep {
     /// An outer vertex has reached zero.
     Zero(u32),
     /// A free blossom is reached by a tight edge from an outer vertex.
-    Grow(Edge),
+    Grow(OrientedEdge),
     /// Two outer blossoms are joined by a tight edge.
-    Merge(Edge),
+    Merge(OrientedEdge),
     /// An inner cycle's dual has reached zero.
     Expand(u32),
 }
 
-impl<'a, N: Symmetric, G: Graph<N>> Machine<'a, N, G> {
+impl<'a, N: Symmetric, G: WeightedGraph<N>> BlossomState<'a, N, G> {
     /// A machine for the symmetric weights `w` of `n` vertices with feasible duals `y` and a
     /// matching of tight edges.
     pub(super) fn new(n: usize, w: &'a G, y: Vec<N>, mate: Vec<u32>) -> Self {
         let blossoms = (0..n as u32).map(Blossom::vertex).collect();
         let marks: Vec<u32> = (0..n as u32).collect();
         let tops = marks.clone();
-        let (labels, near, nearest, outer) =
-            (vec![Label::Free; n], vec![N::MAX.half(); n], vec![NONE; n], vec![N::MAX.half(); n]);
+        let (labels, near, nearest, outer) = (
+            vec![BlossomLabel::Free; n],
+            vec![N::MAX.half(); n],
+            vec![NONE; n],
+            vec![N::MAX.half(); n],
+        );
         let scratch = Scratch { best: vec![], seen: vec![false; n], edges: vec![] };
         let (unused, reached, is_reached, queue, cycles) =
             (vec![], vec![], vec![false; n], vec![], vec![]);
@@ -259,9 +277,9 @@ impl<'a, N: Symmetric, G: Graph<N>> Machine<'a, N, G> {
     /// A vertex's dual by now.
     fn dual(&self, v: u32) -> N {
         match self.label(v) {
-            Label::Free => self.y[v as usize],
-            Label::Outer => self.y[v as usize] - self.clock,
-            Label::Inner => self.y[v as usize] + self.clock,
+            BlossomLabel::Free => self.y[v as usize],
+            BlossomLabel::Outer => self.y[v as usize] - self.clock,
+            BlossomLabel::Inner => self.y[v as usize] + self.clock,
         }
     }
 
@@ -269,9 +287,9 @@ impl<'a, N: Symmetric, G: Graph<N>> Machine<'a, N, G> {
     fn half(&self, b: u32) -> N {
         let x = self.at(b);
         match x.label {
-            Label::Free => x.half,
-            Label::Outer => x.half + self.clock,
-            Label::Inner => x.half - self.clock,
+            BlossomLabel::Free => x.half,
+            BlossomLabel::Outer => x.half + self.clock,
+            BlossomLabel::Inner => x.half - self.clock,
         }
     }
 
@@ -287,7 +305,7 @@ impl<'a, N: Symmetric, G: Graph<N>> Machine<'a, N, G> {
         &mut self.blossoms[b as usize]
     }
 
-    fn label(&self, v: u32) -> Label {
+    fn label(&self, v: u32) -> BlossomLabel {
         self.labels[v as usize]
     }
 
@@ -319,11 +337,11 @@ impl<'a, N: Symmetric, G: Graph<N>> Machine<'a, N, G> {
                 self.scan(v);
             }
             match self.next_step() {
-                Step::Zero(v) => {
+                DualStep::Zero(v) => {
                     self.flip(v, NONE);
                     break;
                 }
-                Step::Grow((u, v)) => {
+                DualStep::Grow((u, v)) => {
                     let b = self.top(v);
                     let base = self.at(b).base;
                     if self.mate[base as usize] == NONE {
@@ -336,31 +354,31 @@ impl<'a, N: Symmetric, G: Graph<N>> Machine<'a, N, G> {
                     let next = self.mate[base as usize];
                     self.make_outer(self.top(next), (base, next));
                 }
-                Step::Merge((u, v)) => self.merge(u, v),
-                Step::Expand(b) => self.expand_inner(b),
+                DualStep::Merge((u, v)) => self.merge(u, v),
+                DualStep::Expand(b) => self.expand_inner(b),
             }
         }
         self.end_search();
     }
 
-    fn make_inner(&mut self, b: u32, via: Edge) {
+    fn make_inner(&mut self, b: u32, via: OrientedEdge) {
         let half = self.half(b) + self.clock;
         let x = self.at_mut(b);
-        (x.label, x.via, x.half) = (Label::Inner, via, half);
+        (x.label, x.via, x.half) = (BlossomLabel::Inner, via, half);
         if self.is_cycle(b) {
-            self.happens(Event { at: half, vertex: NONE, blossom: (self.at(b).serial, b) });
+            self.happens(TreeEvent { at: half, vertex: NONE, blossom: (self.at(b).serial, b) });
         }
-        self.set_labels(b, Label::Inner);
+        self.set_labels(b, BlossomLabel::Inner);
     }
 
     /// What is later than the end of the search does not happen.
-    fn happens(&mut self, e: Event<N>) {
+    fn happens(&mut self, e: TreeEvent<N>) {
         if e.at <= self.end.0 {
             self.events.push(Reverse(e));
         }
     }
 
-    fn set_labels(&mut self, b: u32, label: Label) {
+    fn set_labels(&mut self, b: u32, label: BlossomLabel) {
         if !self.is_cycle(b) {
             self.relabel(b, label);
             return;
@@ -371,28 +389,28 @@ impl<'a, N: Symmetric, G: Graph<N>> Machine<'a, N, G> {
     }
 
     /// Gives a vertex another label, and stores its dual and its least slack as that label has it.
-    fn relabel(&mut self, v: u32, label: Label) {
+    fn relabel(&mut self, v: u32, label: BlossomLabel) {
         let (k, clock, dual) = (v as usize, self.clock, self.dual(v));
         let known = self.nearest[k] != NONE;
-        if known && self.labels[k] == Label::Free {
+        if known && self.labels[k] == BlossomLabel::Free {
             self.near[k] -= clock;
         }
         self.labels[k] = label;
         self.reach(v);
         match label {
-            Label::Free => {
+            BlossomLabel::Free => {
                 self.y[k] = dual;
                 if known {
                     self.near[k] += clock;
-                    self.happens(Event { at: self.near[k], vertex: v, blossom: (0, NONE) });
+                    self.happens(TreeEvent { at: self.near[k], vertex: v, blossom: (0, NONE) });
                 }
             }
-            Label::Outer => {
+            BlossomLabel::Outer => {
                 self.y[k] = dual + clock;
                 (self.near[k], self.outer[k]) = (N::MAX, self.y[k]);
                 self.end = self.end.min((self.y[k], v));
             }
-            Label::Inner => self.y[k] = dual - clock,
+            BlossomLabel::Inner => self.y[k] = dual - clock,
         }
     }
 
@@ -402,11 +420,11 @@ impl<'a, N: Symmetric, G: Graph<N>> Machine<'a, N, G> {
         }
     }
 
-    fn make_outer(&mut self, b: u32, via: Edge) {
+    fn make_outer(&mut self, b: u32, via: OrientedEdge) {
         let half = self.half(b) - self.clock;
         let x = self.at_mut(b);
-        (x.label, x.via, x.half, x.rival) = (Label::Outer, via, half, (N::MAX, NO_EDGE));
-        self.set_labels(b, Label::Outer);
+        (x.label, x.via, x.half, x.rival) = (BlossomLabel::Outer, via, half, (N::MAX, NO_EDGE));
+        self.set_labels(b, BlossomLabel::Outer);
         if !self.is_cycle(b) {
             self.queue.push(b);
             return;
@@ -430,9 +448,14 @@ impl<'a, N: Symmetric, G: Graph<N>> Machine<'a, N, G> {
     }
 
     /// What an edge of outer vertex `u` must reach to lead to anything in this search.
-    fn bar(&self, u: u32) -> Bar<N> {
+    fn bar(&self, u: u32) -> SlackThreshold<N> {
         let most = self.end.0 + N::of(1);
-        Bar { least: self.least(u), own: self.y[u as usize], most, most_outer: most + most }
+        SlackThreshold {
+            least: self.least(u),
+            own: self.y[u as usize],
+            most,
+            most_outer: most + most,
+        }
     }
 
     /// Looks at the edges of a vertex that has become outer.
@@ -448,16 +471,16 @@ impl<'a, N: Symmetric, G: Graph<N>> Machine<'a, N, G> {
             let s = dual + self.dual(v) - w - w;
             let near = self.near[v as usize];
             match self.labels[v as usize] {
-                Label::Outer => {
+                BlossomLabel::Outer => {
                     self.offer_rival(own, s, (u, v));
                     self.offer_rival(self.top(v), s, (v, u));
                 }
-                Label::Free if s + self.clock < near && s + self.clock <= self.end.0 => {
+                BlossomLabel::Free if s + self.clock < near && s + self.clock <= self.end.0 => {
                     (self.near[v as usize], self.nearest[v as usize]) = (s + self.clock, u);
                     self.reach(v);
-                    self.happens(Event { at: s + self.clock, vertex: v, blossom: (0, NONE) });
+                    self.happens(TreeEvent { at: s + self.clock, vertex: v, blossom: (0, NONE) });
                 }
-                Label::Inner if s < near => {
+                BlossomLabel::Inner if s < near => {
                     (self.near[v as usize], self.nearest[v as usize]) = (s, u)
                 }
                 _ => {}
@@ -466,47 +489,48 @@ impl<'a, N: Symmetric, G: Graph<N>> Machine<'a, N, G> {
         self.scratch.edges = edges;
     }
 
-    fn offer_rival(&mut self, b: u32, slack: N, edge: Edge) {
+    fn offer_rival(&mut self, b: u32, slack: N, edge: OrientedEdge) {
         let at = slack + self.clock + self.clock;
         let x = self.at_mut(b);
         if at < x.rival.0 {
             x.rival = (at, edge);
             let vertex = x.base;
-            self.happens(Event { at: at.half(), vertex, blossom: (0, b) });
+            self.happens(TreeEvent { at: at.half(), vertex, blossom: (0, b) });
         }
     }
 
     /// Moves the clock to the next event; among equals to the one at the first vertex. Ends come
     /// before growth, so that trees stay small.
-    fn next_step(&mut self) -> Step {
+    fn next_step(&mut self) -> DualStep {
         steps::count(1);
         loop {
             let next = self.events.peek().map(|e| e.0).filter(|e| (e.at, e.vertex) < self.end);
             let Some(e) = next else {
                 self.clock = self.end.0;
-                return Step::Zero(self.end.1);
+                return DualStep::Zero(self.end.1);
             };
             self.events.pop();
             let step = match (e.vertex, e.blossom) {
                 (NONE, (serial, b)) => {
                     let x = self.at(b);
                     let still = x.parent == NONE
-                        && x.label == Label::Inner
+                        && x.label == BlossomLabel::Inner
                         && x.serial == serial
                         && x.half == e.at;
-                    still.then_some(Step::Expand(b))
+                    still.then_some(DualStep::Expand(b))
                 }
                 (v, (_, NONE)) => {
-                    let still = self.label(v) == Label::Free && self.near[v as usize] == e.at;
-                    still.then(|| Step::Grow((self.nearest[v as usize], v)))
+                    let still =
+                        self.label(v) == BlossomLabel::Free && self.near[v as usize] == e.at;
+                    still.then(|| DualStep::Grow((self.nearest[v as usize], v)))
                 }
                 (v, (_, b)) => {
                     let (at, edge) = self.at(b).rival;
-                    let still = self.at(b).label == Label::Outer
+                    let still = self.at(b).label == BlossomLabel::Outer
                         && self.top(v) == b
                         && edge != NO_EDGE
                         && at.half() == e.at;
-                    still.then_some(Step::Merge(edge))
+                    still.then_some(DualStep::Merge(edge))
                 }
             };
             if let Some(step) = step {
@@ -525,8 +549,8 @@ impl<'a, N: Symmetric, G: Graph<N>> Machine<'a, N, G> {
             (self.y[k], self.near[k], self.nearest[k]) = (self.dual(v), N::MAX.half(), NONE);
             (self.outer[k], self.is_reached[k]) = (N::MAX.half(), false);
             (self.blossoms[k].label, self.blossoms[k].via, self.blossoms[k].half) =
-                (Label::Free, NO_EDGE, N::ZERO);
-            self.labels[k] = Label::Free;
+                (BlossomLabel::Free, NO_EDGE, N::ZERO);
+            self.labels[k] = BlossomLabel::Free;
         }
         let mut todo = self.cycles.clone();
         for &b in &todo {
@@ -535,7 +559,7 @@ impl<'a, N: Symmetric, G: Graph<N>> Machine<'a, N, G> {
         (self.clock, self.end) = (N::ZERO, (N::MAX, NONE));
         while let Some(b) = todo.pop() {
             let x = self.at_mut(b);
-            (x.label, x.via, x.nearest) = (Label::Free, NO_EDGE, G::Near::default());
+            (x.label, x.via, x.nearest) = (BlossomLabel::Free, NO_EDGE, G::Near::default());
             if x.half == N::ZERO {
                 let (children, _) = self.dissolve(b);
                 todo.extend(children.into_iter().filter(|&c| self.is_cycle(c)));
@@ -553,7 +577,7 @@ impl<N: Symmetric, L: Default> Blossom<N, L> {
             base: v,
             half: N::ZERO,
             serial: 0,
-            label: Label::Free,
+            label: BlossomLabel::Free,
             via: NO_EDGE,
             children: Vec::new(),
             links: Vec::new(),
@@ -564,7 +588,7 @@ impl<N: Symmetric, L: Default> Blossom<N, L> {
 }
 
 #[cfg(test)]
-impl<N: Symmetric, G: Graph<N>> Machine<'_, N, G> {
+impl<N: Symmetric, G: WeightedGraph<N>> BlossomState<'_, N, G> {
     /// Proves the optimum by the duals: feasible, tight where matched, zero where exposed, and the
     /// sums equal.
     pub(super) fn certify(&self) {

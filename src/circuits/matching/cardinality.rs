@@ -56,7 +56,7 @@ pub fn bottleneck(demand: &DemandMatrix) -> Matching {
     weights.sort_unstable();
     weights.dedup();
     let Some(&first) = weights.first() else { return Matching::empty(demand.racks()) };
-    let mut held = Held::new(demand, first);
+    let mut held = ThresholdMatching::new(demand, first);
     // The last threshold that still allows as many pairs lies in `low..high`.
     let (mut low, mut high) = (0, weights.len());
     while high - low > 1 {
@@ -67,7 +67,7 @@ pub fn bottleneck(demand: &DemandMatrix) -> Matching {
 }
 
 /// A matching of most cells that are at least a threshold.
-struct Held {
+struct ThresholdMatching {
     /// By row: columns with demand, and how much.
     rows: Vec<Vec<(u32, u64)>>,
     column: Vec<u32>,
@@ -75,7 +75,7 @@ struct Held {
     pairs: usize,
 }
 
-impl Held {
+impl ThresholdMatching {
     fn new(demand: &DemandMatrix, threshold: u64) -> Self {
         let n = demand.racks();
         let mut rows = vec![Vec::new(); n];
@@ -195,7 +195,7 @@ pub(crate) fn most(n: usize, cells: &[u64], threshold: u64) -> Vec<u32> {
         let edges = row.iter().enumerate().filter(|c| *c.1 >= threshold.max(1));
         edges.map(|(j, _)| j as u32).collect()
     });
-    let mut s = Search {
+    let mut s = CardinalitySearch {
         rows: rows.collect(),
         column: vec![NONE; n],
         row: vec![NONE; n],
@@ -215,7 +215,7 @@ pub(crate) fn most(n: usize, cells: &[u64], threshold: u64) -> Vec<u32> {
     s.column
 }
 
-struct Search {
+struct CardinalitySearch {
     rows: Vec<Vec<u32>>,
     column: Vec<u32>,
     row: Vec<u32>,
@@ -225,7 +225,7 @@ struct Search {
     next: Vec<u32>,
 }
 
-impl Search {
+impl CardinalitySearch {
     /// Searches breadth first from the free rows; says whether a free column can be reached.
     fn layer(&mut self) -> bool {
         let mut queue: Vec<u32> = Vec::new();

@@ -12,7 +12,7 @@
 
 use super::assignment::{Assignment, NONE};
 use super::num::{QUICK_LIMIT, places};
-use super::simd::{self, FAR, Lanes, Level, Offer, SHUT};
+use super::simd::{self, FAR, Lanes, RowOffer, SHUT, SimdLevel};
 use crate::steps;
 
 /// A pass of reductions stops after this many rows with two best columns that have demand, and
@@ -75,7 +75,7 @@ impl<'a> Weights<'a> {
 /// only. Solved again, it needs no new memory.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Dense {
-    level: Level,
+    level: SimdLevel,
     n: usize,
     /// What prices have in their lowest bits: ones for the columns' numbers, or zero for nothing.
     mask: i64,
@@ -99,7 +99,7 @@ impl Dense {
         let n = w.n;
         let numbered = w.spare >= places(n);
         (self.level, self.n, self.mask) =
-            (Level::for_rows_of(n), n, if numbered { (1 << places(n)) - 1 } else { 0 });
+            (SimdLevel::for_rows_of(n), n, if numbered { (1 << places(n)) - 1 } else { 0 });
         for list in [&mut self.v, &mut self.marked, &mut self.key, &mut self.from] {
             list.resize(n);
         }
@@ -407,7 +407,7 @@ impl Dense {
     /// Offers row `i` at `base`; the nearest open column, a free one among equals.
     fn relax(&mut self, w: &Weights, i: usize, base: i64) -> (i64, usize) {
         steps::count(1);
-        let offer = Offer { w: w.row(i), shift: w.shift, v: &self.marked, base, i: i as i64 };
+        let offer = RowOffer { w: w.row(i), shift: w.shift, v: &self.marked, base, i: i as i64 };
         let mut near = simd::relax(self.level, offer, &mut self.key, &mut self.from);
         if let Some(j) = w.kept(i) {
             let d = base + self.marked[j] - w.at(i, j);

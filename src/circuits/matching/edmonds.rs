@@ -1,11 +1,11 @@
 //! Maximum weight matching of a general graph: the best set of circuits that come in pairs.
 
 use super::assignment::{self, Assignment};
-use super::bipartite::{Held, Prices, Workspace, assign_dense, assign_sparse};
-use super::blossom::{Graph, Machine, NONE, Table};
+use super::bipartite::{HeldPrices, Prices, Workspace, assign_dense, assign_sparse};
+use super::blossom::{BlossomState, NONE, WeightTable, WeightedGraph};
 use super::dense::Weights;
 use super::num::Scale;
-use super::sparse::Spread;
+use super::sparse::RankedRows;
 use super::symmetric::{self, Symmetric};
 use super::{at_most, mirrored, plane_by_plane};
 use crate::demand::DemandMatrix;
@@ -76,7 +76,7 @@ fn solve(
     demand: &DemandMatrix,
     keep: Option<&Matching>,
     keeping: bool,
-    mut held: Option<&mut Held>,
+    mut held: Option<&mut HeldPrices>,
     room: &mut Workspace,
 ) -> Matching {
     let n = demand.racks();
@@ -87,7 +87,7 @@ fn solve(
             let rows = cells.pairs::<i64>(keep, &scale);
             let a = assign_sparse(held, &rows);
             return paired(if n <= SPREAD {
-                finish(&Spread(&rows), &a)
+                finish(&RankedRows(&rows), &a)
             } else {
                 finish(&rows, &a)
             });
@@ -109,7 +109,7 @@ fn solve(
             }
             None => assignment::solve(n, &w),
         };
-        let mate = finish(&Table(n, &w), &a);
+        let mate = finish(&WeightTable(n, &w), &a);
         room.weights = w;
         return paired(mate);
     }
@@ -118,16 +118,16 @@ fn solve(
     }
     let mut w = Vec::<i128>::new();
     symmetric::both_ways(demand, keep, &scale, &mut w);
-    paired(finish(&Table(n, &w), &assignment::solve(n, &w)))
+    paired(finish(&WeightTable(n, &w), &assignment::solve(n, &w)))
 }
 
 /// From an optimal assignment of the symmetric weights to every rack's mate.
-fn finish<N: Symmetric, G: Graph<N>>(w: &G, a: &Assignment<N>) -> Vec<u32> {
+fn finish<N: Symmetric, G: WeightedGraph<N>>(w: &G, a: &Assignment<N>) -> Vec<u32> {
     let (y, mate) = matched_cycles(w, a);
     if y.iter().zip(&mate).all(|(&y, &m)| m != NONE || y == N::ZERO) {
         return mate;
     }
-    let mut m = Machine::new(mate.len(), w, y, mate);
+    let mut m = BlossomState::new(mate.len(), w, y, mate);
     m.run();
     m.mate
 }
@@ -138,18 +138,21 @@ fn paired(mate: Vec<u32>) -> Matching {
 
 /// The machine from which [`finish`] goes on.
 #[cfg(test)]
-pub(super) fn begin<'a, N: Symmetric, G: Graph<N>>(
+pub(super) fn begin<'a, N: Symmetric, G: WeightedGraph<N>>(
     w: &'a G,
     a: &Assignment<N>,
-) -> Machine<'a, N, G> {
+) -> BlossomState<'a, N, G> {
     let (y, mate) = matched_cycles(w, a);
-    Machine::new(mate.len(), w, y, mate)
+    BlossomState::new(mate.len(), w, y, mate)
 }
 
 /// The duals and a matching of tight edges, from any optimal assignment of the symmetric weights.
 /// It is made of cycles and of paths. The racks at a path's two ends have dual zero: by symmetry, a
 /// rack that is alone as a row may as well be alone as a column.
-fn matched_cycles<N: Symmetric, G: Graph<N>>(w: &G, a: &Assignment<N>) -> (Vec<N>, Vec<u32>) {
+fn matched_cycles<N: Symmetric, G: WeightedGraph<N>>(
+    w: &G,
+    a: &Assignment<N>,
+) -> (Vec<N>, Vec<u32>) {
     let n = a.column.len();
     let y: Vec<N> = a.u.iter().zip(&a.v).map(|(&u, &v)| u + v).collect();
     let mut mate = vec![NONE; n];

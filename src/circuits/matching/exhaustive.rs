@@ -147,7 +147,7 @@ fn orders() -> Vec<[usize; R]> {
 
 /// A walk over the matrices whose inputs are in order of kind, of which it takes one of each set
 /// that differ only in names.
-struct Walk<'a> {
+struct MatrixWalk<'a> {
     rows: &'a [([u64; 4], [u64; 4])],
     /// By last input, and by the set of inputs of the same kind as the one before: how racks may be
     /// renamed so that later ones keep their names, and the kinds stay in order.
@@ -174,7 +174,7 @@ fn renamings() -> Vec<Vec<Vec<[usize; R]>>> {
         .collect()
 }
 
-impl Walk<'_> {
+impl MatrixWalk<'_> {
     /// Whether no renaming makes the inputs up to `last` come earlier in the alphabet.
     fn is_first(&self, last: usize, ties: usize) -> bool {
         self.renamings[last][ties].iter().all(|o| {
@@ -222,7 +222,7 @@ fn up_to_names(base: u64) -> u64 {
     let (rows, renamings) = (rows(base), renamings());
     on_all_processors(rows.len() as u64, |first| {
         let first = first as usize;
-        let mut walk = Walk {
+        let mut walk = MatrixWalk {
             rows: &rows,
             renamings: &renamings,
             d: DemandMatrix::zero(R),

@@ -103,13 +103,13 @@ pub fn usable_pair(usable: &Usable, pairs: bool, i: RackId, j: RackId) -> bool {
 /// A number that no cell of the demand exceeds: the bits of all, or-ed. O(R^2), several cells at a
 /// time.
 pub(crate) fn at_most(demand: &DemandMatrix) -> u64 {
-    simd::bits(simd::Level::for_rows_of(demand.racks()), demand.cells())
+    simd::bits(simd::SimdLevel::for_rows_of(demand.racks()), demand.cells())
 }
 
 /// Appends the places and the values of a row's cells that are not zero. O(R), several cells at a
 /// time.
 pub(crate) fn gather(row: &[u64], columns: &mut Vec<u32>, values: &mut Vec<u64>) {
-    simd::gather(simd::Level::for_rows_of(row.len()), row, columns, values);
+    simd::gather(simd::SimdLevel::for_rows_of(row.len()), row, columns, values);
 }
 
 /// What to say of a scheduler of circuits one way on a duplex plane.

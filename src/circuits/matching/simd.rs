@@ -30,10 +30,10 @@ pub(super) const SHUT: i64 = 1 << 61;
 /// What the processor can do. A value is the proof that it can: other files cannot make one but by
 /// asking.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Level(Kind);
+pub(super) struct SimdLevel(SimdKind);
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Kind {
+enum SimdKind {
     #[cfg(target_arch = "x86_64")]
     Avx512,
     #[cfg(target_arch = "x86_64")]
@@ -42,7 +42,7 @@ enum Kind {
     Plain,
 }
 
-impl Level {
+impl SimdLevel {
     /// The best that this processor has; a few instructions after the first call.
     #[inline]
     fn best() -> Self {
@@ -50,34 +50,34 @@ impl Level {
         {
             if std::is_x86_feature_detected!("avx512f") && std::is_x86_feature_detected!("avx512vl")
             {
-                return Self(Kind::Avx512);
+                return Self(SimdKind::Avx512);
             }
             if std::is_x86_feature_detected!("avx2") {
-                return Self(Kind::Avx2);
+                return Self(SimdKind::Avx2);
             }
         }
-        Self(Kind::Plain)
+        Self(SimdKind::Plain)
     }
 
     /// The best for rows of `n` cells: the vector scans take sixteen at a time, and where there are
     /// fewer only cost their putting together.
     #[inline]
     pub(super) fn for_rows_of(n: usize) -> Self {
-        if n < 16 { Self(Kind::Plain) } else { Self::best() }
+        if n < 16 { Self(SimdKind::Plain) } else { Self::best() }
     }
 
     /// All that this processor has.
     #[cfg(test)]
     pub(super) fn all() -> Vec<Self> {
-        let mut all = vec![Self(Kind::Plain)];
+        let mut all = vec![Self(SimdKind::Plain)];
         #[cfg(target_arch = "x86_64")]
         {
             if std::is_x86_feature_detected!("avx2") {
-                all.push(Self(Kind::Avx2));
+                all.push(Self(SimdKind::Avx2));
             }
             if std::is_x86_feature_detected!("avx512f") && std::is_x86_feature_detected!("avx512vl")
             {
-                all.push(Self(Kind::Avx512));
+                all.push(Self(SimdKind::Avx512));
             }
         }
         all
@@ -88,15 +88,15 @@ impl Level {
 macro_rules! choose {
     ($level:expr, $name:ident($($arg:expr),*)) => {
         match $level.0 {
-            // SAFETY: a level of `Kind::Avx512` is made only where the processor was asked for
+            // SAFETY: a level of `SimdKind::Avx512` is made only where the processor was asked for
             // AVX-512F and VL and has them.
             #[cfg(target_arch = "x86_64")]
-            Kind::Avx512 => unsafe { avx512::$name($($arg),*) },
-            // SAFETY: a level of `Kind::Avx2` is made only where the processor was asked for AVX2
-            // and has it.
+            SimdKind::Avx512 => unsafe { avx512::$name($($arg),*) },
+            // SAFETY: a level of `SimdKind::Avx2` is made only where the processor was asked for
+            // AVX2 and has it.
             #[cfg(target_arch = "x86_64")]
-            Kind::Avx2 => unsafe { avx2::$name($($arg),*) },
-            Kind::Plain => plain::$name($($arg),*),
+            SimdKind::Avx2 => unsafe { avx2::$name($($arg),*) },
+            SimdKind::Plain => plain::$name($($arg),*),
         }
     };
 }
@@ -105,19 +105,19 @@ macro_rules! choose {
 /// lines.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lanes {
-    lines: Vec<Line>,
+    lines: Vec<CacheLine>,
     len: usize,
 }
 
 /// A cache line.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C, align(64))]
-struct Line([i64; 8]);
+struct CacheLine([i64; 8]);
 
 impl Lanes {
     /// Gives the list `n` numbers; those that it had stay, new ones are zero.
     pub(super) fn resize(&mut self, n: usize) {
-        self.lines.resize(n.div_ceil(8), Line::default());
+        self.lines.resize(n.div_ceil(8), CacheLine::default());
         self.len = n;
     }
 }
@@ -155,7 +155,7 @@ pub(super) fn signed(cells: &[u64]) -> &[i64] {
 /// # Panics
 /// If `v` and `best` differ in length, or there are not whole rows.
 #[inline]
-pub(super) fn column_max(level: Level, w: &[i64], shift: u32, v: &mut [i64], best: &mut [i64]) {
+pub(super) fn column_max(level: SimdLevel, w: &[i64], shift: u32, v: &mut [i64], best: &mut [i64]) {
     assert!(v.len() == best.len() && w.len().checked_rem(v.len()) == Some(0), "rows of one matrix");
     choose!(level, column_max(w, shift, v, best))
 }
@@ -166,7 +166,7 @@ pub(super) fn column_max(level: Level, w: &[i64], shift: u32, v: &mut [i64], bes
 /// # Panics
 /// If the slices differ in length.
 #[inline]
-pub(super) fn two_best(level: Level, w: &[i64], shift: u32, v: &[i64]) -> (i64, i64) {
+pub(super) fn two_best(level: SimdLevel, w: &[i64], shift: u32, v: &[i64]) -> (i64, i64) {
     assert!(w.len() == v.len(), "rows of one matrix");
     choose!(level, two_best(w, shift, v))
 }
@@ -176,7 +176,7 @@ pub(super) fn two_best(level: Level, w: &[i64], shift: u32, v: &[i64]) -> (i64, 
 /// # Panics
 /// If the slices differ in length.
 #[inline]
-pub(super) fn best(level: Level, w: &[i64], shift: u32, v: &[i64]) -> i64 {
+pub(super) fn best(level: SimdLevel, w: &[i64], shift: u32, v: &[i64]) -> i64 {
     assert!(w.len() == v.len(), "rows of one matrix");
     choose!(level, best(w, shift, v))
 }
@@ -187,7 +187,7 @@ pub(super) fn best(level: Level, w: &[i64], shift: u32, v: &[i64]) -> i64 {
 /// If the slices differ in length.
 #[inline]
 pub(super) fn place_of(
-    level: Level,
+    level: SimdLevel,
     value: i64,
     w: &[i64],
     shift: u32,
@@ -202,11 +202,11 @@ pub(super) fn place_of(
 /// # Panics
 /// If `j` is out of range.
 #[inline]
-pub(super) fn raise(level: Level, v: &mut [i64], j: usize, by: i64) {
+pub(super) fn raise(level: SimdLevel, v: &mut [i64], j: usize, by: i64) {
     match level.0 {
         // SAFETY: as in `choose`.
         #[cfg(target_arch = "x86_64")]
-        Kind::Avx512 => unsafe { avx512::raise(v, j, by) },
+        SimdKind::Avx512 => unsafe { avx512::raise(v, j, by) },
         _ => v[j] += by,
     }
 }
@@ -217,14 +217,14 @@ pub(super) fn raise(level: Level, v: &mut [i64], j: usize, by: i64) {
 /// # Panics
 /// If the slices differ in length.
 #[inline]
-pub(super) fn lift(level: Level, w: &[i64], shift: u32, base: i64, v: &mut [i64]) -> bool {
+pub(super) fn lift(level: SimdLevel, w: &[i64], shift: u32, base: i64, v: &mut [i64]) -> bool {
     assert!(w.len() == v.len(), "rows of one matrix");
     choose!(level, lift(w, shift, base, v))
 }
 
 /// An offer of a row to all columns.
 #[derive(Clone, Copy)]
-pub(super) struct Offer<'a> {
+pub(super) struct RowOffer<'a> {
     /// The row's weights.
     pub(super) w: &'a [i64],
     pub(super) shift: u32,
@@ -242,7 +242,12 @@ pub(super) struct Offer<'a> {
 /// # Panics
 /// If the slices differ in length.
 #[inline]
-pub(super) fn relax(level: Level, o: Offer, key: &mut [i64], from: &mut [i64]) -> (i64, usize) {
+pub(super) fn relax(
+    level: SimdLevel,
+    o: RowOffer,
+    key: &mut [i64],
+    from: &mut [i64],
+) -> (i64, usize) {
     let n = o.w.len();
     assert!(o.v.len() == n && key.len() == n && from.len() == n, "rows of one matrix");
     choose!(level, relax(o, key, from))
@@ -254,7 +259,7 @@ pub(super) fn relax(level: Level, o: Offer, key: &mut [i64], from: &mut [i64]) -
 /// If the lists differ in length.
 #[inline]
 pub(super) fn gather(
-    level: Level,
+    level: SimdLevel,
     row: &[u64],
     columns: &mut Vec<u32>,
     bytes: &mut Vec<u64>,
@@ -263,7 +268,7 @@ pub(super) fn gather(
     match level.0 {
         // SAFETY: as in `choose`.
         #[cfg(target_arch = "x86_64")]
-        Kind::Avx512 => unsafe { avx512::gather(row, columns, bytes) },
+        SimdKind::Avx512 => unsafe { avx512::gather(row, columns, bytes) },
         _ => plain::gather(row, columns, bytes),
     }
 }
@@ -273,12 +278,12 @@ pub(super) fn gather(
 /// # Panics
 /// If there are not as many words as the cells' bits take.
 #[inline]
-pub(super) fn at_least(level: Level, row: &[u64], threshold: u64, bits: &mut [u64]) {
+pub(super) fn at_least(level: SimdLevel, row: &[u64], threshold: u64, bits: &mut [u64]) {
     assert!(bits.len() == row.len().div_ceil(64), "a bit a cell");
     match level.0 {
         // SAFETY: as in `choose`.
         #[cfg(target_arch = "x86_64")]
-        Kind::Avx512 => unsafe { avx512::at_least(row, threshold, bits) },
+        SimdKind::Avx512 => unsafe { avx512::at_least(row, threshold, bits) },
         _ => plain::at_least(row, threshold, bits),
     }
 }
@@ -289,12 +294,12 @@ pub(super) fn at_least(level: Level, row: &[u64], threshold: u64, bits: &mut [u6
 /// # Panics
 /// If there are not as many words as the cells' bits take.
 #[inline]
-pub(super) fn largest_of(level: Level, row: &[u64], bits: &[u64]) -> u64 {
+pub(super) fn largest_of(level: SimdLevel, row: &[u64], bits: &[u64]) -> u64 {
     assert!(bits.len() == row.len().div_ceil(64), "a bit a cell");
     match level.0 {
         // SAFETY: as in `choose`.
         #[cfg(target_arch = "x86_64")]
-        Kind::Avx512 => unsafe { avx512::largest_of(row, bits) },
+        SimdKind::Avx512 => unsafe { avx512::largest_of(row, bits) },
         _ => plain::largest_of(row, bits),
     }
 }
@@ -302,7 +307,7 @@ pub(super) fn largest_of(level: Level, row: &[u64], bits: &[u64]) -> u64 {
 /// What an edge (u, v) of outer vertex u must reach to be looked at: the least slack to v may be
 /// less with it, and its slack may be gone before this search ends.
 #[derive(Clone, Copy)]
-pub(crate) struct Bar<N> {
+pub(crate) struct SlackThreshold<N> {
     /// Its weight at least, which is positive.
     pub(crate) least: N,
     /// What is stored as the dual of u.
@@ -313,7 +318,7 @@ pub(crate) struct Bar<N> {
     pub(crate) most_outer: N,
 }
 
-impl<N: Num> Bar<N> {
+impl<N: Num> SlackThreshold<N> {
     /// Whether an edge of weight `w` does. Of its far end v, `y` is stored as the dual and `near`
     /// as the least slack so far.
     #[inline(always)]
@@ -329,18 +334,18 @@ impl<N: Num> Bar<N> {
 /// If the slices differ in length.
 #[inline]
 pub(super) fn edges(
-    level: Level,
+    level: SimdLevel,
     row: &[i64],
     y: &[i64],
     near: &[i64],
-    bar: Bar<i64>,
+    bar: SlackThreshold<i64>,
     found: &mut Vec<(u32, i64)>,
 ) {
     assert!(row.len() == y.len() && row.len() == near.len(), "two numbers by place");
     match level.0 {
         // SAFETY: as in `choose`.
         #[cfg(target_arch = "x86_64")]
-        Kind::Avx512 => unsafe { avx512::edges(row, y, near, bar, found) },
+        SimdKind::Avx512 => unsafe { avx512::edges(row, y, near, bar, found) },
         _ => plain::edges(row, y, near, bar, found),
     }
 }
@@ -349,23 +354,29 @@ pub(super) fn edges(
 ///
 /// # Panics
 /// If there are not n^2 cells.
-pub(super) fn both_ways(level: Level, n: usize, cells: &[u64], shift: u32, sums: &mut Vec<i64>) {
+pub(super) fn both_ways(
+    level: SimdLevel,
+    n: usize,
+    cells: &[u64],
+    shift: u32,
+    sums: &mut Vec<i64>,
+) {
     assert!(cells.len() == n * n, "a square matrix");
     match level.0 {
         // SAFETY: as in `choose`.
         #[cfg(target_arch = "x86_64")]
-        Kind::Avx512 => unsafe { avx512::both_ways(n, signed(cells), shift, sums) },
+        SimdKind::Avx512 => unsafe { avx512::both_ways(n, signed(cells), shift, sums) },
         _ => plain::both_ways(n, cells, shift, sums),
     }
 }
 
 /// The bits of all cells, or-ed.
 #[inline]
-pub(super) fn bits(level: Level, cells: &[u64]) -> u64 {
+pub(super) fn bits(level: SimdLevel, cells: &[u64]) -> u64 {
     match level.0 {
         // SAFETY: as in `choose`.
         #[cfg(target_arch = "x86_64")]
-        Kind::Avx512 => unsafe { avx512::bits(cells) },
+        SimdKind::Avx512 => unsafe { avx512::bits(cells) },
         _ => plain::bits(cells),
     }
 }
@@ -386,10 +397,10 @@ mod tests {
             let price: Vec<i64> = v.iter().map(|x| x.1 << top).collect();
             let key: Vec<i64> = v.iter().map(|x| x.2 << top).collect();
             let rows: Vec<i64> = (0..v.len()).flat_map(|k| w[k..].iter().chain(&w[..k])).copied().collect();
-            for level in Level::all() {
+            for level in SimdLevel::all() {
                 prop_assert_eq!(two_best(level, &w, shift, &price), plain::two_best(&w, shift, &price));
                 let (mut a, mut b) = ((key.clone(), vec![7; w.len()]), (key.clone(), vec![7; w.len()]));
-                let offer = Offer { w: &w, shift, v: &price, base, i: 3 };
+                let offer = RowOffer { w: &w, shift, v: &price, base, i: 3 };
                 prop_assert_eq!(relax(level, offer, &mut a.0, &mut a.1), plain::relax(offer, &mut b.0, &mut b.1));
                 prop_assert_eq!(&a, &b);
                 for some in [&rows[..w.len()], &rows[..rows.len() / 3 / w.len() * w.len()], &rows] {
@@ -403,7 +414,7 @@ mod tests {
             prop_assert_eq!(signed(&cells), &w[..]);
             let some = |(j, &c): (usize, &u64)| (c > 0).then_some((j as u32, c));
             let (columns, bytes): (Vec<u32>, Vec<u64>) = cells.iter().enumerate().filter_map(some).unzip();
-            for level in Level::all() {
+            for level in SimdLevel::all() {
                 let mut some = vec![9; cells.len().div_ceil(64)];
                 at_least(level, &cells, cells[0], &mut some);
                 prop_assert!(cells.iter().enumerate().all(|(j, &c)| (some[j / 64] >> (j % 64) & 1 == 1) == (c >= cells[0])));
@@ -417,7 +428,7 @@ mod tests {
                 prop_assert_eq!((&a[1..], &b[1..]), (&columns[..], &bytes[..]));
                 let near: Vec<i64> = v.iter().map(|x| if x.2 == 8 { i64::MAX } else { x.2 << top }).collect();
                 for (least, own) in [(1, base), (w[0], w[0] + w[0] - price[0]), (1, w[0] - price[0])] {
-                    let bar = Bar { least, own, most: 5 << top, most_outer: 11 << top };
+                    let bar = SlackThreshold { least, own, most: 5 << top, most_outer: 11 << top };
                     let (mut a, mut b) = (vec![(7, 7)], vec![(7, 7)]);
                     edges(level, &w, &price, &near, bar, &mut a);
                     plain::edges(&w, &price, &near, bar, &mut b);

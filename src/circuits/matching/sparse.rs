@@ -11,22 +11,22 @@ use std::hint::select_unpredictable;
 use std::ops::Range;
 
 use super::assignment::{Assignment, NONE};
-use super::blossom::{Graph, Laid, Listed};
+use super::blossom::{DenseNear, SparseNear, WeightedGraph};
 use super::num::{Num, Scale};
-use super::simd::{self, Level};
+use super::simd::{self, SimdLevel};
 use super::symmetric::Symmetric;
 use crate::demand::DemandMatrix;
 use crate::ids::RackId;
 use crate::{Matching, steps};
 
 /// The cells with weight, row by row.
-pub(crate) struct Rows<N> {
+pub(crate) struct SparseRows<N> {
     begin: Vec<u32>,
     columns: Vec<u32>,
     weights: Vec<N>,
 }
 
-impl<N: Copy> Rows<N> {
+impl<N: Copy> SparseRows<N> {
     fn row(&self, i: u32) -> impl Iterator<Item = (u32, N)> + '_ {
         let range = self.begin[i as usize] as usize..self.begin[i as usize + 1] as usize;
         self.columns[range.clone()].iter().copied().zip(self.weights[range].iter().copied())
@@ -57,7 +57,7 @@ impl<N: Copy> Rows<N> {
 }
 
 #[cfg(test)]
-impl<N: Num> Rows<N> {
+impl<N: Num> SparseRows<N> {
     /// From dense weights, `n * n`, row-major.
     pub(crate) fn of(n: usize, w: &[N]) -> Self {
         let mut rows = Self { begin: vec![0], columns: Vec::new(), weights: Vec::new() };
@@ -74,7 +74,7 @@ impl<N: Num> Rows<N> {
 
 /// The demand's cells as they are.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Cells {
+pub(crate) struct SparseCells {
     begin: Vec<u32>,
     columns: Vec<u32>,
     bytes: Vec<u64>,
@@ -82,7 +82,7 @@ pub(crate) struct Cells {
     bits: u64,
 }
 
-impl Cells {
+impl SparseCells {
     /// Reads a demand in one pass, or gives up early and says no where more than one cell in
     /// `sparse` has demand.
     pub(crate) fn read(&mut self, demand: &DemandMatrix, sparse: usize) -> bool {
@@ -93,7 +93,7 @@ impl Cells {
         // Rows are read as long as there are no more cells than this, and whole vectors are
         // written.
         self.clear(n, (n * n / sparse + n + 8).min(24 * n));
-        let level = Level::for_rows_of(n);
+        let level = SimdLevel::for_rows_of(n);
         for (i, row) in cells.chunks_exact(n.max(1)).enumerate() {
             self.bits |= simd::gather(level, row, &mut self.columns, &mut self.bytes);
             self.begin.push(self.columns.len() as u32);
@@ -135,7 +135,7 @@ impl Cells {
     /// `D(i,j) + D(j,i)`, by both; `None` where a sum does not fit. O(R + E).
     pub(crate) fn both_ways(&self) -> Option<Self> {
         let n = self.racks();
-        let mine = Rows {
+        let mine = SparseRows {
             begin: self.begin.clone(),
             columns: self.columns.clone(),
             weights: self.bytes.clone(),
@@ -145,8 +145,9 @@ impl Cells {
         c.clear(n, 2 * self.columns.len());
         let mut too_large = false;
         for i in 0..n as u32 {
-            let range =
-                |of: &Rows<u64>| of.begin[i as usize] as usize..of.begin[i as usize + 1] as usize;
+            let range = |of: &SparseRows<u64>| {
+                of.begin[i as usize] as usize..of.begin[i as usize + 1] as usize
+            };
             let (r, s) = (range(&mine), range(&other));
             let ((x, p), (y, q)) = (
                 (&mine.columns[r.clone()], &mine.weights[r]),
@@ -167,7 +168,7 @@ impl Cells {
             c.bytes.extend(p[a..].iter().chain(&q[b..]));
             c.begin.push(c.columns.len() as u32);
         }
-        c.bits = simd::bits(Level::for_rows_of(c.bytes.len()), &c.bytes);
+        c.bits = simd::bits(SimdLevel::for_rows_of(c.bytes.len()), &c.bytes);
         (!too_large).then_some(c)
     }
 
@@ -177,14 +178,18 @@ impl Cells {
     }
 
     /// The cells as weights. Takes the cells out.
-    pub(crate) fn rows<N: Num>(&mut self, keep: Option<&Matching>, scale: &Scale) -> Rows<N> {
+    pub(crate) fn rows<N: Num>(&mut self, keep: Option<&Matching>, scale: &Scale) -> SparseRows<N> {
         let one_way = |(i, j): (RackId, RackId)| (i, j, 1);
         self.weigh(keep.into_iter().flat_map(Matching::pairs).map(one_way), scale)
     }
 
     /// The cells as weights of [`Self::both_ways`]: a pair of which both directions are up counts
     /// twice.
-    pub(crate) fn pairs<N: Num>(&mut self, keep: Option<&Matching>, scale: &Scale) -> Rows<N> {
+    pub(crate) fn pairs<N: Num>(
+        &mut self,
+        keep: Option<&Matching>,
+        scale: &Scale,
+    ) -> SparseRows<N> {
         let mutual = |i: RackId, j: RackId| keep.is_some_and(|k| k.output(j) == Some(i));
         // A mutual pair comes twice, and counts once.
         let once =
@@ -200,7 +205,7 @@ impl Cells {
         &mut self,
         kept: impl Iterator<Item = (RackId, RackId, u8)>,
         scale: &Scale,
-    ) -> Rows<N> {
+    ) -> SparseRows<N> {
         let Self { begin, columns, bytes, .. } = std::mem::take(self);
         let mut weights: Vec<N> = bytes.into_iter().map(|b| scale.plain(b)).collect();
         for (i, j, up) in kept {
@@ -209,12 +214,12 @@ impl Cells {
                 scale.keep(&mut weights[range.start + k], up);
             }
         }
-        Rows { begin, columns, weights }
+        SparseRows { begin, columns, weights }
     }
 }
 
-impl<N: Symmetric> Graph<N> for Rows<N> {
-    type Near = Listed<N>;
+impl<N: Symmetric> WeightedGraph<N> for SparseRows<N> {
+    type Near = SparseNear<N>;
     fn weight(&self, u: u32, v: u32) -> N {
         let range = self.begin[u as usize] as usize..self.begin[u as usize + 1] as usize;
         self.columns[range.clone()]
@@ -227,10 +232,10 @@ impl<N: Symmetric> Graph<N> for Rows<N> {
 }
 
 /// The same edges for searches that keep those of least slack by rack.
-pub(crate) struct Spread<'a, N>(pub(crate) &'a Rows<N>);
+pub(crate) struct RankedRows<'a, N>(pub(crate) &'a SparseRows<N>);
 
-impl<N: Symmetric> Graph<N> for Spread<'_, N> {
-    type Near = Laid<N>;
+impl<N: Symmetric> WeightedGraph<N> for RankedRows<'_, N> {
+    type Near = DenseNear<N>;
     fn weight(&self, u: u32, v: u32) -> N {
         self.0.weight(u, v)
     }
@@ -263,7 +268,7 @@ struct Ranked<N> {
 }
 
 impl<N: Num> Ranked<N> {
-    fn new(rows: &Rows<N>) -> Self {
+    fn new(rows: &SparseRows<N>) -> Self {
         let cells = rows.columns.len();
         let mut ranked = Self { columns: Vec::new(), weights: Vec::new(), light: Vec::new() };
         if cells < MANY {
@@ -292,8 +297,8 @@ impl<N: Num> Ranked<N> {
     }
 }
 
-struct Solver<'a, N> {
-    rows: &'a Rows<N>,
+struct SparseSolver<'a, N> {
+    rows: &'a SparseRows<N>,
     /// The cells, ranked if they are many.
     columns: &'a [u32],
     weights: &'a [N],
@@ -313,7 +318,7 @@ struct Solver<'a, N> {
 
 /// Where a search ends: at a free column, or by leaving a row out.
 #[derive(Clone, Copy)]
-enum End {
+enum SearchEnd {
     Column(u32),
     Row(u32),
 }
@@ -324,28 +329,32 @@ enum End {
 /// The duals are not negative, `u[i] + v[j] >= w[i][j]` for all cells, equal on assigned ones, and
 /// zero for all that stay alone. Complexity O(R (E + R) log R) at worst for E cells, far less on
 /// most. Deterministic.
-pub(crate) fn solve<N: Num>(rows: &Rows<N>) -> Assignment<N> {
+pub(crate) fn solve<N: Num>(rows: &SparseRows<N>) -> Assignment<N> {
     let n = rows.racks();
     let ranked = Ranked::new(rows);
-    let mut s = Solver::new(rows, &ranked, vec![N::ZERO; n]);
+    let mut s = SparseSolver::new(rows, &ranked, vec![N::ZERO; n]);
     s.place((0..n as u32).collect(), PASSES[usize::from(s.is_ranked())]);
     s.assignment()
 }
 
 /// [`solve`] without duals; by row.
-fn columns<N: Num>(rows: &Rows<N>) -> Vec<u32> {
+fn columns<N: Num>(rows: &SparseRows<N>) -> Vec<u32> {
     let n = rows.racks();
     let ranked = Ranked::new(rows);
-    let mut s = Solver::new(rows, &ranked, vec![N::ZERO; n]);
+    let mut s = SparseSolver::new(rows, &ranked, vec![N::ZERO; n]);
     s.place((0..n as u32).collect(), PASSES[usize::from(s.is_ranked())]);
     s.column
 }
 
 /// [`solve`], from the prices and the matching of similar weights; columns without a row must have
 /// the price zero.
-pub(crate) fn solve_from<N: Num>(rows: &Rows<N>, prices: Vec<N>, column: &[u32]) -> Assignment<N> {
+pub(crate) fn solve_from<N: Num>(
+    rows: &SparseRows<N>,
+    prices: Vec<N>,
+    column: &[u32],
+) -> Assignment<N> {
     let ranked = Ranked::new(rows);
-    let mut s = Solver::new(rows, &ranked, prices);
+    let mut s = SparseSolver::new(rows, &ranked, prices);
     let free = s.keep_tight(column);
     s.place(free, 1);
     // A column that has lost its row must lower its price to zero, or find another: the same
@@ -359,7 +368,7 @@ pub(crate) fn solve_from<N: Num>(rows: &Rows<N>, prices: Vec<N>, column: &[u32])
     let a = s.assignment();
     let turned = rows.turned();
     let ranked = Ranked::new(&turned);
-    let mut t = Solver::new(&turned, &ranked, a.u);
+    let mut t = SparseSolver::new(&turned, &ranked, a.u);
     for (i, &j) in a.column.iter().enumerate().filter(|c| *c.1 != NONE) {
         t.join(j, i as u32);
     }
@@ -369,8 +378,8 @@ pub(crate) fn solve_from<N: Num>(rows: &Rows<N>, prices: Vec<N>, column: &[u32])
     Assignment { column, u: a.v, v: a.u }
 }
 
-impl<'a, N: Num> Solver<'a, N> {
-    fn new(rows: &'a Rows<N>, ranked: &'a Ranked<N>, v: Vec<N>) -> Self {
+impl<'a, N: Num> SparseSolver<'a, N> {
+    fn new(rows: &'a SparseRows<N>, ranked: &'a Ranked<N>, v: Vec<N>) -> Self {
         let (n, few) = (rows.racks(), ranked.light.is_empty());
         Self {
             rows,
@@ -532,7 +541,7 @@ impl<'a, N: Num> Solver<'a, N> {
         else {
             return;
         };
-        let mut goal = (u, End::Row(f));
+        let mut goal = (u, SearchEnd::Row(f));
         self.relax(f, u, &mut goal);
         while let Some(Reverse((d, j))) = self.heap.pop().filter(|top| top.0.0 < goal.0) {
             if d > self.dist[j as usize] {
@@ -542,7 +551,7 @@ impl<'a, N: Num> Solver<'a, N> {
             self.shut.push(j);
             let reach = d + self.pay[i as usize] - self.v[j as usize];
             if reach < goal.0 {
-                goal = (reach, End::Row(i));
+                goal = (reach, SearchEnd::Row(i));
             }
             self.relax(i, reach, &mut goal);
         }
@@ -560,7 +569,7 @@ impl<'a, N: Num> Solver<'a, N> {
 
     /// Offers row `i`, whose dual and distance add up to `base`, to its columns. A free column
     /// nearer than the goal is the goal, and what is not nearer is not looked at.
-    fn relax(&mut self, i: u32, base: N, goal: &mut (N, End)) {
+    fn relax(&mut self, i: u32, base: N, goal: &mut (N, SearchEnd)) {
         steps::count(1);
         let (begin, end) =
             (self.rows.begin[i as usize] as usize, self.rows.begin[i as usize + 1] as usize);
@@ -574,7 +583,14 @@ impl<'a, N: Num> Solver<'a, N> {
         }
     }
 
-    fn offer(&mut self, i: u32, base: N, cells: Range<usize>, goal: &mut (N, End), mine: &mut u32) {
+    fn offer(
+        &mut self,
+        i: u32,
+        base: N,
+        cells: Range<usize>,
+        goal: &mut (N, SearchEnd),
+        mine: &mut u32,
+    ) {
         for (&j, &w) in self.columns[cells.clone()].iter().zip(&self.weights[cells]) {
             let k = j as usize;
             let d = base + self.v[k] - w;
@@ -582,7 +598,7 @@ impl<'a, N: Num> Solver<'a, N> {
                 continue;
             }
             if self.row[k] == NONE {
-                (*goal, *mine) = ((d, End::Column(j)), j);
+                (*goal, *mine) = ((d, SearchEnd::Column(j)), j);
             } else if d == goal.0 {
                 continue;
             } else {
@@ -595,10 +611,10 @@ impl<'a, N: Num> Solver<'a, N> {
         }
     }
 
-    fn shift(&mut self, f: u32, end: End) {
+    fn shift(&mut self, f: u32, end: SearchEnd) {
         let mut j = match end {
-            End::Column(j) => j,
-            End::Row(r) => std::mem::replace(&mut self.column[r as usize], NONE),
+            SearchEnd::Column(j) => j,
+            SearchEnd::Row(r) => std::mem::replace(&mut self.column[r as usize], NONE),
         };
         while j != NONE {
             let (i, w) = self.from[j as usize];

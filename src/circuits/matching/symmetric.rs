@@ -4,7 +4,7 @@
 use multiversion::multiversion;
 
 use super::num::{Num, Scale};
-use super::simd::{self, Bar, Level};
+use super::simd::{self, SimdLevel, SlackThreshold};
 use crate::Matching;
 use crate::demand::DemandMatrix;
 
@@ -34,7 +34,13 @@ pub(crate) trait Symmetric: Num {
 
     /// Appends the places and values of those weights of a row that reach the bar. By place: what
     /// is stored as dual, and as least slack.
-    fn edges(row: &[Self], y: &[Self], near: &[Self], bar: Bar<Self>, found: &mut Vec<(u32, Self)>);
+    fn edges(
+        row: &[Self],
+        y: &[Self],
+        near: &[Self],
+        bar: SlackThreshold<Self>,
+        found: &mut Vec<(u32, Self)>,
+    );
 
     /// Where there is an edge, and `y` less twice its weight is less than the key, or equal to it
     /// and `u` less than `from`: these become key and `from`.
@@ -51,16 +57,16 @@ pub(crate) trait Symmetric: Num {
 
 impl Symmetric for i64 {
     fn both_ways(n: usize, cells: &[u64], shift: u32, sums: &mut Vec<Self>) {
-        simd::both_ways(Level::for_rows_of(n), n, cells, shift, sums);
+        simd::both_ways(SimdLevel::for_rows_of(n), n, cells, shift, sums);
     }
     fn edges(
         row: &[Self],
         y: &[Self],
         near: &[Self],
-        bar: Bar<Self>,
+        bar: SlackThreshold<Self>,
         found: &mut Vec<(u32, Self)>,
     ) {
-        simd::edges(Level::for_rows_of(row.len()), row, y, near, bar, found);
+        simd::edges(SimdLevel::for_rows_of(row.len()), row, y, near, bar, found);
     }
     fn offer(row: &[Self], y: Self, u: u32, keys: &mut [Self], from: &mut [u32]) {
         several::offer(row, y, u, keys, from);
@@ -81,7 +87,7 @@ impl Symmetric for i128 {
         row: &[Self],
         y: &[Self],
         near: &[Self],
-        bar: Bar<Self>,
+        bar: SlackThreshold<Self>,
         found: &mut Vec<(u32, Self)>,
     ) {
         simd::plain_edges(row, y, near, bar, found);

@@ -198,7 +198,7 @@ fn equal_weight_keeps_the_circuits_that_are_up() {
 
 /// The sparse solver's own optimality conditions, and the dense solver's value.
 fn certify_sparse(r: usize, p: &[i128], value: i128) {
-    let a = sparse::solve(&sparse::Rows::of(r, p));
+    let a = sparse::solve(&sparse::SparseRows::of(r, p));
     let mut taken = vec![false; r];
     for i in 0..r {
         assert!(a.u[i] >= 0 && a.v[i] >= 0);
@@ -245,8 +245,8 @@ fn from_nothing(d: &DemandMatrix) -> u128 {
 /// The largest sum of symmetric weights, by the general solver from the trivial start.
 fn best_of(r: usize, w: &[i128]) -> u128 {
     let y = vec![w.iter().copied().max().unwrap_or(0); r];
-    let table = blossom::Table(r, w);
-    let mut m = blossom::Machine::new(r, &table, y, vec![blossom::NONE; r]);
+    let table = blossom::WeightTable(r, w);
+    let mut m = blossom::BlossomState::new(r, &table, y, vec![blossom::NONE; r]);
     m.run();
     m.certify();
     (0..r)
@@ -285,9 +285,9 @@ proptest! {
         let scale = num::Scale::new(r, u128::MAX >> 12, false);
         let mut w = Vec::<i128>::new();
 symmetric::both_ways(&d, None, &scale, &mut w);
-        let rows = sparse::Rows::of(r, &w);
+        let rows = sparse::SparseRows::of(r, &w);
         for a in [assignment::solve(r, &w), sparse::solve(&rows)] {
-            let table = blossom::Table(r, &w);
+            let table = blossom::WeightTable(r, &w);
             let mut one = edmonds::begin(&table, &a);
             one.run();
             one.certify();
@@ -384,7 +384,7 @@ symmetric::both_ways(&d, Some(&up), &scale, &mut w);
         let mut w = Vec::<i64>::new();
 symmetric::both_ways(&d, None, &num::Scale::new(r, 1 << 42, false), &mut w);
         let weights = dense::Weights::new(r, &w, (0, spare), &[]);
-        let table = blossom::Table(r, &w);
+        let table = blossom::WeightTable(r, &w);
         let mut solver = dense::Dense::default();
         solver.cold(&weights);
         let mut m = edmonds::begin(&table, &solver.assignment(&weights));

@@ -13,7 +13,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::num::Num;
-use super::simd::{self, Level, Offer};
+use super::simd::{self, RowOffer, SimdLevel};
 use crate::steps;
 
 /// Integers over which a row can be offered to all columns at once.
@@ -27,13 +27,13 @@ pub(super) trait Scan: Num {
     fn odd(self) -> bool;
 
     /// As [`simd::relax`], with the weights as they are.
-    fn relax(o: Row<Self>, key: &mut [Self], from: &mut [i64]) -> (Self, usize);
+    fn relax(o: TransportRow<Self>, key: &mut [Self], from: &mut [i64]) -> (Self, usize);
 }
 
 /// An offer of a row to all columns.
 #[derive(Clone, Copy)]
-pub(super) struct Row<'a, N> {
-    level: Level,
+pub(super) struct TransportRow<'a, N> {
+    level: SimdLevel,
     w: &'a [N],
     v: &'a [N],
     base: N,
@@ -49,8 +49,8 @@ impl Scan for i64 {
         self & 1 != 0
     }
 
-    fn relax(o: Row<Self>, key: &mut [Self], from: &mut [i64]) -> (Self, usize) {
-        simd::relax(o.level, Offer { w: o.w, shift: 0, v: o.v, base: o.base, i: o.i }, key, from)
+    fn relax(o: TransportRow<Self>, key: &mut [Self], from: &mut [i64]) -> (Self, usize) {
+        simd::relax(o.level, RowOffer { w: o.w, shift: 0, v: o.v, base: o.base, i: o.i }, key, from)
     }
 }
 
@@ -63,7 +63,7 @@ impl Scan for i128 {
         self & 1 != 0
     }
 
-    fn relax(o: Row<Self>, key: &mut [Self], from: &mut [i64]) -> (Self, usize) {
+    fn relax(o: TransportRow<Self>, key: &mut [Self], from: &mut [i64]) -> (Self, usize) {
         for ((w, v), (key, from)) in o.w.iter().zip(o.v).zip(key.iter_mut().zip(from)) {
             let d = o.base + v - w;
             if d < *key {
@@ -87,9 +87,9 @@ fn least<N: Num>(key: &[N]) -> (N, usize) {
 
 /// Units of rows in columns; `gain(i, j, k)` of unit number k is even, not negative, and not more
 /// than that of unit k - 1.
-struct Transport<N, F> {
+struct TransportProblem<N, F> {
     n: usize,
-    level: Level,
+    level: SimdLevel,
     gain: F,
     /// By pair: its units.
     used: Vec<u32>,
@@ -103,11 +103,11 @@ struct Transport<N, F> {
     v: Vec<N>,
     /// `v`, one more where the column is full.
     marked: Vec<N>,
-    search: Search<N>,
+    search: DistanceSearch<N>,
 }
 
 /// One search's distances.
-struct Search<N> {
+struct DistanceSearch<N> {
     /// By column: its distance, and the row before it.
     key: Vec<N>,
     from: Vec<i64>,
@@ -129,7 +129,7 @@ pub(super) fn solve<N: Scan, F: Fn(usize, usize, u32) -> N>(
     capacity: u32,
     gain: F,
 ) -> Vec<u32> {
-    let mut t = Transport::new(n, gain);
+    let mut t = TransportProblem::new(n, gain);
     for k in 1..=capacity {
         t.phase(k);
     }
@@ -141,7 +141,7 @@ pub(super) fn solve<N: Scan, F: Fn(usize, usize, u32) -> N>(
     t.used
 }
 
-impl<N: Scan, F: Fn(usize, usize, u32) -> N> Transport<N, F> {
+impl<N: Scan, F: Fn(usize, usize, u32) -> N> TransportProblem<N, F> {
     fn new(n: usize, gain: F) -> Self {
         let next: Vec<N> = (0..n * n).map(|at| gain(at / n, at % n, 0)).collect();
         let mut v = vec![N::ZERO; n];
@@ -150,7 +150,7 @@ impl<N: Scan, F: Fn(usize, usize, u32) -> N> Transport<N, F> {
         }
         let best = |row: &[N]| row.iter().zip(&v).map(|(&w, &v)| w - v).max().unwrap_or(N::ZERO);
         let u = next.chunks_exact(n.max(1)).map(best).collect();
-        let search = Search {
+        let search = DistanceSearch {
             key: vec![N::ZERO; n],
             from: vec![0; n],
             dist: vec![N::MAX; n],
@@ -159,7 +159,7 @@ impl<N: Scan, F: Fn(usize, usize, u32) -> N> Transport<N, F> {
             rows: Vec::new(),
             columns: Vec::new(),
         };
-        let level = Level::for_rows_of(n);
+        let level = SimdLevel::for_rows_of(n);
         let (holders, filled) = (vec![Vec::new(); n], vec![0; n]);
         Self {
             n,
@@ -243,7 +243,13 @@ impl<N: Scan, F: Fn(usize, usize, u32) -> N> Transport<N, F> {
         s.rows.push(i as u32);
         let w = &self.next[i * self.n..(i + 1) * self.n];
         N::relax(
-            Row { level: self.level, w, v: &self.marked, base: s.dist[i] + self.u[i], i: i as i64 },
+            TransportRow {
+                level: self.level,
+                w,
+                v: &self.marked,
+                base: s.dist[i] + self.u[i],
+                i: i as i64,
+            },
             &mut s.key,
             &mut s.from,
         )
@@ -314,7 +320,7 @@ mod tests {
 
     /// The slow twin: successive shortest paths from all rows with room to all columns with room,
     /// one at a time, over plain lists. Costs are gains left out.
-    struct Flow<'a> {
+    struct SlowTransport<'a> {
         n: usize,
         gain: &'a dyn Fn(usize, usize, u32) -> i128,
         used: Vec<u32>,
@@ -326,7 +332,7 @@ mod tests {
         sink: i128,
     }
 
-    impl<'a> Flow<'a> {
+    impl<'a> SlowTransport<'a> {
         fn new(n: usize, capacity: u32, gain: &'a dyn Fn(usize, usize, u32) -> i128) -> Self {
             let best = |j: usize| (0..n).map(|i| gain(i, j, 0)).max().unwrap_or(0);
             let height = [vec![0; n], (0..n).map(|j| -best(j)).collect()];
@@ -443,7 +449,7 @@ mod tests {
             let piece = (top / part).max(1);
             let bytes = |i: usize, j: usize| if i == j || cell(j, i) % 4 < thin { 0 } else { cell(i, j) % top };
             let gain = |i: usize, j: usize, k: u32| i128::from(bytes(i, j).saturating_sub(piece * u64::from(k)).min(piece)) * 2;
-            let mut slow = Flow::new(n, capacity, &gain);
+            let mut slow = SlowTransport::new(n, capacity, &gain);
             while slow.augment() {}
             let most = total(n, capacity, &slow.used, &gain);
             let wide = solve(n, capacity, gain);

@@ -43,7 +43,7 @@ impl Wide {
     pub(crate) fn fill_all(&mut self, i: usize, row: &[u64], threshold: u64) {
         steps::count(1);
         let bits = &mut self.cells[i * self.words..(i + 1) * self.words];
-        simd::at_least(simd::Level::for_rows_of(row.len()), row, threshold, bits);
+        simd::at_least(simd::SimdLevel::for_rows_of(row.len()), row, threshold, bits);
     }
 
     /// Which of these columns of row `i` count from now on; no others do.
@@ -76,7 +76,7 @@ impl Wide {
     /// The largest of a row's cells in columns that that search did not reach. O(R).
     pub(crate) fn largest_beyond(&self, row: &[u64]) -> u64 {
         steps::count(1);
-        simd::largest_of(simd::Level::for_rows_of(row.len()), row, &self.open)
+        simd::largest_of(simd::SimdLevel::for_rows_of(row.len()), row, &self.open)
     }
 
     /// Gives row `f` a column along an augmenting path, breadth first; says whether there is one.

@@ -52,7 +52,7 @@ fn bound(kind: SchedulerKind, r: u64, e: u64) -> [u64; 2] {
 }
 
 /// A network of two planes of circuits one way and one of duplex circuits.
-struct Setting {
+struct PlanesSetting {
     rate: BitRate,
     delta: Span,
     window: Span,
@@ -60,7 +60,7 @@ struct Setting {
 }
 
 /// Asks a scheduler twice, the second time with what the first has set up, within its steps.
-fn check(kind: SchedulerKind, demand: &DemandMatrix, set: &Setting) {
+fn check(kind: SchedulerKind, demand: &DemandMatrix, set: &PlanesSetting) {
     let r = demand.racks();
     let plane = |id| Plane {
         id: PlaneId(id),
@@ -101,7 +101,7 @@ fn check(kind: SchedulerKind, demand: &DemandMatrix, set: &Setting) {
     }
 }
 
-fn every_scheduler(demand: &DemandMatrix, set: &Setting) {
+fn every_scheduler(demand: &DemandMatrix, set: &PlanesSetting) {
     for kind in SchedulerKind::ALL {
         let kept = std::panic::catch_unwind(|| check(kind, demand, set));
         assert!(
@@ -155,7 +155,7 @@ fn every_scheduler_keeps_to_its_steps_on_every_shape() {
                 for window in [Span(1), Span::micros(1), Span::millis(100), Span::MAX] {
                     every_scheduler(
                         &demand,
-                        &Setting { rate, delta, window, stop: StopMode::NotAllStop },
+                        &PlanesSetting { rate, delta, window, stop: StopMode::NotAllStop },
                     );
                 }
             }
@@ -173,7 +173,12 @@ fn every_scheduler_keeps_to_its_steps_in_larger_networks() {
             let window = if sparse { Span::MAX } else { Span::millis(1) };
             every_scheduler(
                 &demand,
-                &Setting { rate: BitRate(8_000_000_000), delta, window, stop: StopMode::AllStop },
+                &PlanesSetting {
+                    rate: BitRate(8_000_000_000),
+                    delta,
+                    window,
+                    stop: StopMode::AllStop,
+                },
             );
         }
     }
@@ -190,6 +195,6 @@ proptest! {
     ) {
         let demand = DemandMatrix::zero(r).map_pairs(|i, j, _| v[i.index() * 8 + j.index()]);
         let stop = if all_stop { StopMode::AllStop } else { StopMode::NotAllStop };
-        every_scheduler(&demand, &Setting { rate: BitRate(rate), delta: Span(delta), window: Span(window), stop });
+        every_scheduler(&demand, &PlanesSetting { rate: BitRate(rate), delta: Span(delta), window: Span(window), stop });
     }
 }

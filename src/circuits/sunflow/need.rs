@@ -6,9 +6,9 @@ use crate::units::Span;
 
 /// A set of ports as bits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Ports(Vec<u64>);
+pub(super) struct PortSet(Vec<u64>);
 
-impl Ports {
+impl PortSet {
     /// All of `n` ports.
     pub fn all(n: usize) -> Self {
         let mut p = Self(vec![u64::MAX; n.div_ceil(64)]);
@@ -80,12 +80,12 @@ fn bits(mut word: u64) -> impl Iterator<Item = u32> {
 }
 
 /// What one side's port still has: nanoseconds of light, and for how many pairs.
-type Port = (u64, u32);
+type PortNeed = (u64, u32);
 
 /// Nanoseconds of light that one coflow still needs, by pair of an input and an output port. A pair
 /// that needs none any more keeps its number.
 #[derive(Clone, Debug)]
-pub struct Need {
+pub struct LightNeed {
     words: usize,
     /// By number of a pair: its input and output, ascending.
     pairs: Arc<[(u32, u32)]>,
@@ -97,12 +97,12 @@ pub struct Need {
     rows: Vec<u64>,
     /// By output, then by word: the inputs from which it still must hear.
     columns: Vec<u64>,
-    inputs: Vec<Port>,
-    outputs: Vec<Port>,
+    inputs: Vec<PortNeed>,
+    outputs: Vec<PortNeed>,
     pending: usize,
 }
 
-impl Need {
+impl LightNeed {
     /// `light` for pairs of `ports` ports each side: (input, output, nanoseconds), ascending, no
     /// pair twice, none of zero.
     pub fn new(ports: usize, light: &[(u32, u32, u64)]) -> Self {
@@ -177,7 +177,7 @@ impl Need {
     /// The busiest port's light, and `delta` for each of its pairs: no schedule of circuits that
     /// are all dark is faster. O(R).
     pub fn bound(&self, delta: Span) -> Span {
-        let port = |p: &Port| Span(p.0) + delta * u64::from(p.1);
+        let port = |p: &PortNeed| Span(p.0) + delta * u64::from(p.1);
         self.inputs.iter().chain(&self.outputs).map(port).max().unwrap_or_default()
     }
 

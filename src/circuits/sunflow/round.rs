@@ -4,8 +4,8 @@
 //! fixed assignments that together join all pairs of racks, the next one in each round. So every
 //! coflow gets light for each of its pairs in R - 1 rounds, whatever its place.
 
-use super::need::Need;
-use super::window::{Circuit, Held};
+use super::need::LightNeed;
+use super::window::{HeldCircuit, PairCircuit};
 use crate::units::{Span, Time};
 
 /// Circuits from `at` to `until` by the fixed assignment of `round`: input i to output i + 1 +
@@ -24,12 +24,12 @@ use crate::units::{Span, Time};
 /// section 4.2. That coflows share a circuit evenly is ours, where the paper says that they share
 /// it.
 pub fn round(
-    coflows: &[&Need],
+    coflows: &[&LightNeed],
     delta: Span,
-    held: &[Held],
+    held: &[HeldCircuit],
     (at, until): (Time, Time),
     round: u64,
-) -> Vec<Circuit> {
+) -> Vec<PairCircuit> {
     let ports = coflows.first().map_or(0, |n| n.ports() as u64);
     let Some(beyond) = ports.checked_sub(1).filter(|&n| n > 0).map(|n| 1 + round % n) else {
         return vec![];
@@ -51,7 +51,7 @@ pub fn round(
         let mut up_from = up;
         for (&(place, pair, _), share) in wants.iter().zip(shares).filter(|w| w.1 > 0) {
             let until = up_from + Span(share);
-            circuits.push(Circuit { place, pair, from: at, up_from, until });
+            circuits.push(PairCircuit { place, pair, from: at, up_from, until });
             up_from = until;
         }
     }
@@ -77,8 +77,12 @@ mod tests {
     use proptest::prelude::*;
 
     /// Circuits as input, output, coflow, light from and to.
-    fn found(coflows: &[Need], held: &[Held], number: u64) -> Vec<(u32, u32, usize, u64, u64)> {
-        let needs: Vec<&Need> = coflows.iter().collect();
+    fn found(
+        coflows: &[LightNeed],
+        held: &[HeldCircuit],
+        number: u64,
+    ) -> Vec<(u32, u32, usize, u64, u64)> {
+        let needs: Vec<&LightNeed> = coflows.iter().collect();
         let all = round(&needs, Span(10), held, (Time(1000), Time(1100)), number);
         all.iter()
             .map(|c| (needs[c.place].pair(c.pair), c))
@@ -89,9 +93,9 @@ mod tests {
     #[test]
     fn coflows_share_a_fixed_assignment_and_each_pair_has_its_round() {
         let coflows = [
-            Need::new(3, &[(0, 1, 20), (0, 2, 500)]),
-            Need::new(3, &[(0, 1, 500), (1, 2, 30)]),
-            Need::new(3, &[(0, 1, 500)]),
+            LightNeed::new(3, &[(0, 1, 20), (0, 2, 500)]),
+            LightNeed::new(3, &[(0, 1, 500), (1, 2, 30)]),
+            LightNeed::new(3, &[(0, 1, 500)]),
         ];
         // 90 of light: 20 are enough for the first, the others have 35 each.
         let first = [
@@ -105,14 +109,14 @@ mod tests {
         assert_eq!(found(&coflows, &[], 2), first, "three ports have two assignments");
         // A circuit that exists goes on, and one that is being set up is so in the time it has
         // left.
-        let held = [Held { ports: (0, 2), ready: Time(400), owner: 0 }];
+        let held = [HeldCircuit { ports: (0, 2), ready: Time(400), owner: 0 }];
         assert_eq!(found(&coflows, &held, 1), [(0, 2, 0, 1000, 1100)]);
         assert_eq!(
-            found(&coflows, &[Held { ready: Time(1004), ..held[0] }], 1),
+            found(&coflows, &[HeldCircuit { ready: Time(1004), ..held[0] }], 1),
             [(0, 2, 0, 1004, 1100)]
         );
         assert_eq!(found(&[], &[], 0), []);
-        assert_eq!(found(&[Need::new(1, &[])], &[], 0), [], "one rack has no pair");
+        assert_eq!(found(&[LightNeed::new(1, &[])], &[], 0), [], "one rack has no pair");
     }
 
     proptest! {
@@ -137,7 +141,7 @@ mod tests {
         fn all_pairs_are_joined_once_in_as_many_rounds(ports in 2usize..9, from in 0u64..100) {
             let to = |i: u32| (0..ports as u32).filter(move |&j| i != j).map(move |j| (i, j, 500));
             let all: Vec<_> = (0..ports as u32).flat_map(to).collect();
-            let need = Need::new(ports, &all);
+            let need = LightNeed::new(ports, &all);
             let rounds = (from..from + ports as u64 - 1).flat_map(|n| found(std::slice::from_ref(&need), &[], n));
             let mut joined: Vec<_> = rounds.map(|(i, j, ..)| (i, j, 500)).collect();
             joined.sort_unstable();

@@ -10,12 +10,12 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::need::{Need, Ports, highest, lowest};
+use super::need::{LightNeed, PortSet, highest, lowest};
 use crate::units::{Span, Time};
 
 /// A circuit that exists when a plan begins: it has light, is being set up, or ended just then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Held {
+pub struct HeldCircuit {
     /// Its ports.
     pub ports: (u32, u32),
     /// When it has light.
@@ -26,10 +26,10 @@ pub struct Held {
 
 /// A circuit for a pair of a coflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Circuit {
+pub struct PairCircuit {
     /// The coflow's place in the order.
     pub place: usize,
-    /// The pair's number in its [`Need`].
+    /// The pair's number in its [`LightNeed`].
     pub pair: u32,
     /// Its ports are its own from here.
     pub from: Time,
@@ -43,7 +43,7 @@ pub struct Circuit {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Window {
     /// All circuits that begin before the horizon, coflow by coflow.
-    pub circuits: Vec<Circuit>,
+    pub circuits: Vec<PairCircuit>,
     /// Time up to which they are exact: the horizon, or the end of the first coflow if that is
     /// sooner.
     pub horizon: Time,
@@ -51,7 +51,7 @@ pub struct Window {
 
 /// Begins and ends of circuits of the coflows planned so far. Ends come before begins, so that
 /// ports pass on at an instant.
-type Edge = (Time, bool, u32, u32);
+type CircuitEvent = (Time, bool, u32, u32);
 
 /// Circuits for coflows in order of priority, those that begin before `at + span`: as
 /// [`sunflow`](super::sunflow()) plans them.
@@ -63,9 +63,15 @@ type Edge = (Time, bool, u32, u32);
 /// # Complexity
 /// O(C K + C log C) for C circuits within the horizon and K coflows, and R rows of bits a circuit
 /// at worst.
-pub fn plan(coflows: &[&Need], delta: Span, held: &[Held], at: Time, span: Span) -> Window {
+pub fn plan(
+    coflows: &[&LightNeed],
+    delta: Span,
+    held: &[HeldCircuit],
+    at: Time,
+    span: Span,
+) -> Window {
     let ports = coflows.first().map_or(0, |n| n.ports());
-    let mut shared = Shared {
+    let mut shared = ReservedSpans {
         delta,
         at,
         starts: [vec![Vec::new(); ports], vec![Vec::new(); ports]],
@@ -86,22 +92,22 @@ pub fn plan(coflows: &[&Need], delta: Span, held: &[Held], at: Time, span: Span)
 }
 
 /// What the coflows planned so far have reserved.
-struct Shared {
+struct ReservedSpans {
     delta: Span,
     at: Time,
     /// By side, then port: when circuits begin there, ascending.
     starts: [Vec<Vec<Time>>; 2],
     /// Ascending.
-    edges: Vec<Edge>,
+    edges: Vec<CircuitEvent>,
 }
 
-impl Shared {
+impl ReservedSpans {
     fn next_start(&self, side: usize, port: u32, after: Time) -> Time {
         let starts = &self.starts[side][port as usize];
         starts.get(starts.partition_point(|&s| s <= after)).copied().unwrap_or(Time::MAX)
     }
 
-    fn book(&mut self, need: &Need, circuits: &[Circuit]) {
+    fn book(&mut self, need: &LightNeed, circuits: &[PairCircuit]) {
         for c in circuits {
             let (i, j) = need.pair(c.pair);
             for (side, port) in [i, j].into_iter().enumerate() {
@@ -116,12 +122,12 @@ impl Shared {
 
 /// One coflow's way through time.
 struct Sweep {
-    need: Need,
+    need: LightNeed,
     place: usize,
     /// Free inputs and outputs.
-    free: [Ports; 2],
+    free: [PortSet; 2],
     ends: BinaryHeap<Reverse<(Time, u32, u32)>>,
-    circuits: Vec<Circuit>,
+    circuits: Vec<PairCircuit>,
     /// The next edge to pass.
     edge: usize,
     /// Circuits that ended at this instant.
@@ -132,8 +138,8 @@ struct Sweep {
 }
 
 impl Sweep {
-    fn new(need: Need, place: usize, ports: usize) -> Self {
-        let free = [Ports::all(ports), Ports::all(ports)];
+    fn new(need: LightNeed, place: usize, ports: usize) -> Self {
+        let free = [PortSet::all(ports), PortSet::all(ports)];
         Self {
             need,
             place,
@@ -147,7 +153,7 @@ impl Sweep {
     }
 
     /// Plans up to `limit`; returns when the coflow ends, if it does by then.
-    fn run(&mut self, shared: &Shared, held: &[Held], limit: Time) -> Option<Time> {
+    fn run(&mut self, shared: &ReservedSpans, held: &[HeldCircuit], limit: Time) -> Option<Time> {
         self.pass(shared.at, shared);
         self.go_on(shared, held);
         let inputs: Vec<u32> = self.free[0].iter().collect();
@@ -164,7 +170,7 @@ impl Sweep {
     }
 
     /// Frees and takes ports at `t`.
-    fn pass(&mut self, t: Time, shared: &Shared) {
+    fn pass(&mut self, t: Time, shared: &ReservedSpans) {
         self.ended.clear();
         while let Some(&Reverse((_, i, j))) = self.ends.peek().filter(|e| e.0.0 <= t) {
             self.ends.pop();
@@ -191,7 +197,7 @@ impl Sweep {
     }
 
     /// Goes on with the circuits that exist.
-    fn go_on(&mut self, shared: &Shared, held: &[Held]) {
+    fn go_on(&mut self, shared: &ReservedSpans, held: &[HeldCircuit]) {
         let mine = held
             .iter()
             .filter(|h| h.owner <= self.place && self.need.find(h.ports.0, h.ports.1).is_some());
@@ -209,7 +215,7 @@ impl Sweep {
 
     /// Starts what can start of the pairs that have one of the ports freed now: first those that go
     /// on, then by how far the output lies beyond the input.
-    fn start_freed(&mut self, t: Time, shared: &Shared) {
+    fn start_freed(&mut self, t: Time, shared: &ReservedSpans) {
         let ended = std::mem::take(&mut self.ended);
         let mut again: Vec<_> = ended.iter().map(|&(i, j)| (self.beyond((i, j)), i, j)).collect();
         again.sort_unstable();
@@ -225,7 +231,7 @@ impl Sweep {
     }
 
     /// Starts what can start of the pairs of the ports in `next`, but for those that ended now.
-    fn start(&mut self, t: Time, shared: &Shared, ended: &[(u32, u32)]) {
+    fn start(&mut self, t: Time, shared: &ReservedSpans, ended: &[(u32, u32)]) {
         while let Some(Reverse((beyond, i, j, output))) = self.next.pop() {
             if !ended.contains(&(i, j)) {
                 self.reserve((i, j), t, t + shared.delta, shared);
@@ -259,7 +265,7 @@ impl Sweep {
     }
 
     /// Reserves two free ports from `t` on, if that gives light.
-    fn reserve(&mut self, (i, j): (u32, u32), t: Time, up_from: Time, shared: &Shared) {
+    fn reserve(&mut self, (i, j): (u32, u32), t: Time, up_from: Time, shared: &ReservedSpans) {
         if !(self.free[0].has(i) && self.free[1].has(j)) {
             return;
         }
@@ -272,7 +278,7 @@ impl Sweep {
         self.need.use_light(pair, until.since(up_from).0);
         self.set((i, j), false);
         self.ends.push(Reverse((until, i, j)));
-        self.circuits.push(Circuit { place: self.place, pair, from: t, up_from, until });
+        self.circuits.push(PairCircuit { place: self.place, pair, from: t, up_from, until });
     }
 }
 
@@ -282,14 +288,19 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
-    type Cells = Vec<(u32, u32, u64)>;
+    type DemandCells = Vec<(u32, u32, u64)>;
     /// Input, output, beginning and end of what coflows have reserved.
-    type Taken = (u32, u32, Time, Time);
+    type TakenPorts = (u32, u32, Time, Time);
 
     /// The plan to the end, from the definition: at every instant at which anything ends every pair
     /// of every coflow is looked at.
-    fn slow(coflows: &[Cells], delta: Span, held: &[Held], at: Time) -> Vec<Circuit> {
-        let (mut taken, mut out): (Vec<Taken>, Vec<Circuit>) = (vec![], vec![]);
+    fn slow(
+        coflows: &[DemandCells],
+        delta: Span,
+        held: &[HeldCircuit],
+        at: Time,
+    ) -> Vec<PairCircuit> {
+        let (mut taken, mut out): (Vec<TakenPorts>, Vec<PairCircuit>) = (vec![], vec![]);
         for (place, cells) in coflows.iter().enumerate() {
             let mut rest: Vec<u64> = cells.iter().map(|c| c.2).collect();
             let mut t = at;
@@ -315,7 +326,7 @@ mod tests {
                     .collect();
                 for (&(_, _, k), up_from) in may.iter().zip(ups) {
                     let (i, j, _) = cells[k];
-                    let hits = |s: &&Taken| s.0 == i || s.1 == j;
+                    let hits = |s: &&TakenPorts| s.0 == i || s.1 == j;
                     if taken.iter().filter(hits).any(|s| s.2 <= t && t < s.3) {
                         continue;
                     }
@@ -330,7 +341,7 @@ mod tests {
                     if until > up_from {
                         rest[k] -= until.since(up_from).0;
                         taken.push((i, j, t, until));
-                        out.push(Circuit { place, pair: k as u32, from: t, up_from, until });
+                        out.push(PairCircuit { place, pair: k as u32, from: t, up_from, until });
                     }
                 }
                 match taken.iter().map(|s| s.3).filter(|&e| e > t).min() {
@@ -342,7 +353,7 @@ mod tests {
         out
     }
 
-    fn cells() -> impl Strategy<Value = Cells> {
+    fn cells() -> impl Strategy<Value = DemandCells> {
         let cell = (0u32..5, 0u32..5, 1u64..200);
         prop::collection::vec(cell, 0..14).prop_map(|list| {
             let pairs: BTreeSet<_> =
@@ -356,7 +367,7 @@ mod tests {
 
     /// A dark time, and the circuits that exist at 100: those that are being set up have begun
     /// before.
-    fn held() -> impl Strategy<Value = (Span, Vec<Held>)> {
+    fn held() -> impl Strategy<Value = (Span, Vec<HeldCircuit>)> {
         let ports = (Just((0..5).collect::<Vec<u32>>()).prop_shuffle(), 0u8..32);
         (0u64..60, ports, prop::collection::vec(0u64..160, 5)).prop_map(
             |(delta, (out, mask), ready)| {
@@ -364,7 +375,7 @@ mod tests {
                     .into_iter()
                     .enumerate()
                     .filter(|(i, j)| *i != *j as usize && mask >> i & 1 == 1);
-                let held = |(i, j): (usize, u32)| Held {
+                let held = |(i, j): (usize, u32)| HeldCircuit {
                     ports: (i as u32, j),
                     ready: Time(ready[i].min(100 + delta)),
                     owner: 0,
@@ -376,12 +387,12 @@ mod tests {
 
     /// The circuits of a plan that exist at `t`, with their owners. Takes from `needs` what has
     /// been carried by then.
-    fn carry_out(circuits: &[Circuit], needs: &mut [Need], t: Time) -> Vec<Held> {
-        let mut stands: Vec<Held> = Vec::new();
+    fn carry_out(circuits: &[PairCircuit], needs: &mut [LightNeed], t: Time) -> Vec<HeldCircuit> {
+        let mut stands: Vec<HeldCircuit> = Vec::new();
         for c in circuits.iter().filter(|c| c.from < t) {
             needs[c.place].use_light(c.pair, c.until.min(t).since(c.up_from).0);
             if c.until >= t {
-                stands.push(Held {
+                stands.push(HeldCircuit {
                     ports: needs[c.place].pair(c.pair),
                     ready: c.up_from,
                     owner: c.place,
@@ -399,11 +410,11 @@ mod tests {
             coflows in prop::collection::vec(cells(), 1..6), (delta, held) in held(), span in 1u64..400,
         ) {
             let at = Time(100);
-            let needs: Vec<Need> = coflows.iter().map(|c| Need::new(5, c)).collect();
+            let needs: Vec<LightNeed> = coflows.iter().map(|c| LightNeed::new(5, c)).collect();
             let w = plan(&needs.iter().collect::<Vec<_>>(), delta, &held, at, Span(span));
             let all = slow(&coflows, delta, &held, at);
             // What ends beyond the horizon is only known to end there.
-            let known = |c: &Circuit| Circuit { until: c.until.min(w.horizon), ..*c };
+            let known = |c: &PairCircuit| PairCircuit { until: c.until.min(w.horizon), ..*c };
             let mut want: Vec<_> = all.iter().filter(|c| c.from < w.horizon).map(known).collect();
             let mut got: Vec<_> = w.circuits.iter().map(known).collect();
             want.sort();
@@ -418,7 +429,7 @@ mod tests {
         fn windows_one_after_another_are_one_plan(
             coflows in prop::collection::vec(cells(), 1..6), (delta, held) in held(), span in 1u64..90,
         ) {
-            let mut needs: Vec<Need> = coflows.iter().map(|c| Need::new(5, c)).collect();
+            let mut needs: Vec<LightNeed> = coflows.iter().map(|c| LightNeed::new(5, c)).collect();
             let all = slow(&coflows, delta, &held, Time(100));
             let first = (0..coflows.len()).filter_map(|p| all.iter().filter(|c| c.place == p).map(|c| c.until).max()).min();
             let (mut at, mut stands, mut light) = (Time(100), held, Vec::new());

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::circuits::clearing::{Clearing, Failed, Setting, clear};
+use crate::circuits::clearing::{Clearing, ClearingOptions, Failed, clear};
 use crate::cli::files::read_bytes;
 use crate::cli::plot::circuits;
 use crate::cli::plot::input::{Bar, Circuits};
@@ -164,7 +164,7 @@ fn plan(args: &Args, demand: &DemandMatrix) -> Result<Clearing, CliError> {
         _ => Span::millis(100),
     };
     let interval = args.interval.unwrap_or(own).max(Span(1));
-    let setting = Setting { planes: &planes, eps: args.eps, interval };
+    let setting = ClearingOptions { planes: &planes, eps: args.eps, interval };
     clear(&mut *args.algorithm.build(), demand, &setting).map_err(|e| match e {
         Failed::Clash(clash) => CliError::Failed(format!("{}: {clash}", args.algorithm.name())),
         endless => CliError::Usage(format!(

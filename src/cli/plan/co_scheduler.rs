@@ -7,7 +7,7 @@ use super::jobpacker::{bars, start};
 use crate::cli::CliError;
 use crate::cli::tables::{Rows, length, span};
 use crate::draw::paper::Paper;
-use crate::placement::coscheduler::schedule::{Schedule, schedule};
+use crate::placement::coscheduler::schedule::{JobForecast, schedule};
 use crate::units::Span;
 use crate::workload::jobs::JobList;
 
@@ -57,7 +57,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     )
 }
 
-fn rows(jobs: &JobList, plan: &Schedule, exact: bool) -> Rows {
+fn rows(jobs: &JobList, plan: &JobForecast, exact: bool) -> Rows {
     let people = [
         "job",
         "heavy",
@@ -107,7 +107,7 @@ fn rows(jobs: &JobList, plan: &Schedule, exact: bool) -> Rows {
     rows
 }
 
-fn sums(plan: &Schedule) -> Rows {
+fn sums(plan: &JobForecast) -> Rows {
     let mut rows = Rows::new(&["summary", ""]);
     let mut row = |name: &str, value: String| rows.rows.push(vec![name.into(), value]);
     row("jobs", plan.jobs.len().to_string());

@@ -7,7 +7,9 @@ use super::racks::Bar;
 use crate::cli::CliError;
 use crate::cli::tables::{Rows, length, percent, span};
 use crate::draw::paper::Paper;
-use crate::placement::corral::{Options, Plan, Provisioning, Rule, Scenario, plan};
+use crate::placement::corral::{
+    CorralPlan, CorralPlanOptions, Provisioning, Scenario, WideningRule, plan,
+};
 use crate::units::Span;
 use crate::workload::jobs::JobList;
 
@@ -41,7 +43,7 @@ pub struct Args {
 /// Files that cannot be read, make no sense, or cannot be written.
 pub fn run(args: &Args) -> Result<(), CliError> {
     let (jobs, cluster) = args.inputs.read()?;
-    let options = Options {
+    let options = CorralPlanOptions {
         scenario: args.scenario,
         imbalance_percent: args.imbalance,
         provisioning: args.provisioning,
@@ -55,8 +57,8 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     )
 }
 
-fn bars(jobs: &JobList, plan: &Plan) -> Vec<Bar> {
-    let of = |p: &crate::placement::corral::Planned, rack: usize| Bar {
+fn bars(jobs: &JobList, plan: &CorralPlan) -> Vec<Bar> {
+    let of = |p: &crate::placement::corral::CorralJob, rack: usize| Bar {
         rack,
         slots: 1,
         from: p.start.0,
@@ -67,7 +69,7 @@ fn bars(jobs: &JobList, plan: &Plan) -> Vec<Bar> {
     plan.jobs.iter().flat_map(|p| p.racks.iter().map(move |r| of(p, r.index()))).collect()
 }
 
-fn rows(jobs: &JobList, plan: &Plan, exact: bool) -> Rows {
+fn rows(jobs: &JobList, plan: &CorralPlan, exact: bool) -> Rows {
     let (people, programs) = (
         ["job", "priority", "width", "racks", "start", "finish"],
         ["job", "priority", "width", "racks", "start_ns", "finish_ns"],
@@ -89,7 +91,7 @@ fn rows(jobs: &JobList, plan: &Plan, exact: bool) -> Rows {
     rows
 }
 
-fn sums(plan: &Plan) -> Rows {
+fn sums(plan: &CorralPlan) -> Rows {
     let mut rows = Rows::new(&["summary", ""]);
     let mut row = |name: &str, value: String| rows.rows.push(vec![name.into(), value]);
     row("jobs", plan.jobs.len().to_string());
@@ -100,8 +102,8 @@ fn sums(plan: &Plan) -> Rows {
     row("gap to the bound", percent(plan.gap));
     row("allocations laid out", plan.laid_out.to_string());
     let rule = match plan.rule {
-        Rule::Longest => "the longest job gets the next rack",
-        Rule::Gain => "who gains most gets the next racks",
+        WideningRule::Longest => "the longest job gets the next rack",
+        WideningRule::Gain => "who gains most gets the next racks",
     };
     row("found by", rule.into());
     rows

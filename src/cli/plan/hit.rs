@@ -14,7 +14,7 @@ use crate::config;
 use crate::draw;
 use crate::ids::HostId;
 use crate::paths::{List, MAX_UNIT, Switches, Units};
-use crate::placement::hit::plan::{Options, Plan, plan};
+use crate::placement::hit::plan::{HitPlan, HitPlanOptions, plan};
 use crate::placement::hit::wave::{Ends, Grading, How, MAX_ROUNDS};
 use crate::topology::Topology;
 use crate::topology::graph::Tier;
@@ -69,7 +69,7 @@ pub struct Args {
 #[derive(Serialize)]
 struct Planned<'a> {
     name: &'a str,
-    plan: Plan,
+    plan: HitPlan,
 }
 
 /// All plans, as `-o json` prints them.
@@ -110,13 +110,13 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     let net = Switches::new(&topology, args.units);
     let chosen = choose(&jobs, args.job.as_deref())?;
     let how = How { ends: args.ends, grades: args.grades, rounds: args.rounds };
-    let options = Options { how, seed: args.seed, matrix: true };
+    let options = HitPlanOptions { how, seed: args.seed, matrix: true };
     let slots: Vec<u32> = topology.hosts.iter().map(|h| h.slots).collect();
     let planned = |job: &&'_ JobSpec| {
         plan(job, &topology, &net, slots.clone(), options)
             .map_err(|e| CliError::Invalid(format!("{file}: {e}")))
     };
-    let plans: Vec<Plan> = chosen.iter().map(planned).collect::<Result<_, _>>()?;
+    let plans: Vec<HitPlan> = chosen.iter().map(planned).collect::<Result<_, _>>()?;
     let pairs = || chosen.iter().copied().zip(&plans);
     if let Some(file) = &args.svg {
         write_sheet(
@@ -191,7 +191,7 @@ fn choose<'a>(jobs: &'a JobList, name: Option<&str>) -> Result<Vec<&'a JobSpec>,
 }
 
 /// Bytes that cross a host's border, and the mean number of switches that each of them crosses.
-fn crossing(plan: &Plan, net: &Switches) -> (u128, f64) {
+fn crossing(plan: &HitPlan, net: &Switches) -> (u128, f64) {
     let bytes: u128 = plan.flows.iter().map(|f| u128::from(f.bytes)).sum();
     let switches = |list: &List| list.0.iter().filter(|&&s| net.tier(s) != Tier::Server).count();
     let crossed: u128 =
@@ -200,7 +200,7 @@ fn crossing(plan: &Plan, net: &Switches) -> (u128, f64) {
 }
 
 fn summary<'a>(
-    plans: impl Iterator<Item = (&'a JobSpec, &'a Plan)>,
+    plans: impl Iterator<Item = (&'a JobSpec, &'a HitPlan)>,
     net: &Switches,
     exact: bool,
 ) -> Rows {
@@ -226,7 +226,7 @@ fn summary<'a>(
         "switches_a_byte",
         "saturated",
     ];
-    let plans: Vec<(&JobSpec, &Plan)> = plans.collect();
+    let plans: Vec<(&JobSpec, &HitPlan)> = plans.collect();
     let typed = plans.iter().any(|(job, _)| job.edges.iter().any(|e| !e.types.are_free()));
     let mut names = if exact { programs } else { people }.to_vec();
     names.extend(typed.then_some(if exact { "types_unmet" } else { "types not met" }));
@@ -300,11 +300,11 @@ fn best(row: &[i128], topology: &Topology, net: &Switches) -> String {
 }
 
 /// A task's row of the matrix, if it is in the first wave of a shuffle.
-fn row_of(plan: &Plan, stage: usize, task: u32) -> Option<&Vec<i128>> {
+fn row_of(plan: &HitPlan, stage: usize, task: u32) -> Option<&Vec<i128>> {
     plan.grades.iter().find(|g| g.stage == stage)?.saved.get(task as usize)
 }
 
-fn tasks(job: &JobSpec, plan: &Plan, topology: &Topology, net: &Switches) -> Rows {
+fn tasks(job: &JobSpec, plan: &HitPlan, topology: &Topology, net: &Switches) -> Rows {
     let mut rows =
         Rows::new(&["task", "at random", "host", "would save there", "would save most at"]);
     for t in &plan.tasks {
@@ -320,7 +320,7 @@ fn tasks(job: &JobSpec, plan: &Plan, topology: &Topology, net: &Switches) -> Row
     rows
 }
 
-fn flows(plan: &Plan, topology: &Topology, net: &Switches, exact: bool) -> Rows {
+fn flows(plan: &HitPlan, topology: &Topology, net: &Switches, exact: bool) -> Rows {
     let mut rows = Rows::new(&["from", "to", "bytes", "switches"]);
     for f in &plan.flows {
         rows.rows.push(vec![

@@ -8,7 +8,7 @@ use crate::cli::CliError;
 use crate::cli::tables::{Rows, length, span};
 use crate::draw::paper::Paper;
 use crate::placement::corral::Scenario;
-use crate::placement::jobpacker::{Options, Plan, StagePlan, plan};
+use crate::placement::jobpacker::{JobPackerPlan, JobPackerPlanOptions, StagePlan, plan};
 use crate::placement::latency::hybrid::ShuffleModel;
 use crate::units::{Span, Time};
 use crate::workload::jobs::JobList;
@@ -53,7 +53,7 @@ pub struct Args {
 /// Files that cannot be read, make no sense, or cannot be written.
 pub fn run(args: &Args) -> Result<(), CliError> {
     let (jobs, cluster) = args.inputs.read()?;
-    let options = Options {
+    let options = JobPackerPlanOptions {
         scenario: args.scenario,
         shuffle_model: args.shuffle_model,
         sub_batches: args.sub_batches,
@@ -104,7 +104,7 @@ pub fn start(stages: &[StagePlan]) -> Time {
     stages.iter().flat_map(|s| &s.groups).map(|g| g.from).min().unwrap_or(Time::ZERO)
 }
 
-fn rows(jobs: &JobList, plan: &Plan, exact: bool) -> Rows {
+fn rows(jobs: &JobList, plan: &JobPackerPlan, exact: bool) -> Rows {
     let people =
         ["job", "map width", "reduce width", "data on racks", "shuffles", "start", "finish"];
     let programs =
@@ -127,7 +127,7 @@ fn rows(jobs: &JobList, plan: &Plan, exact: bool) -> Rows {
     rows
 }
 
-fn sums(plan: &Plan) -> Rows {
+fn sums(plan: &JobPackerPlan) -> Rows {
     let mut rows = Rows::new(&["summary", ""]);
     let mut row = |name: &str, value: String| rows.rows.push(vec![name.into(), value]);
     row("jobs", plan.jobs.len().to_string());

@@ -7,7 +7,7 @@ use super::matrix::Matrices;
 use crate::cli::tables;
 use crate::draw::{Anchor, Ink, Pen, Point, Shape, Sheet, colour, font};
 use crate::paths::Switches;
-use crate::placement::hit::plan::Plan;
+use crate::placement::hit::plan::HitPlan;
 use crate::topology::Topology;
 use crate::topology::graph::Tier;
 use crate::units::Bytes;
@@ -81,7 +81,7 @@ impl Places {
 /// each host.
 type Loads = (BTreeMap<(u32, u32), u128>, BTreeMap<usize, u128>);
 
-fn loads(net: &Switches, plans: &[&Plan]) -> Loads {
+fn loads(net: &Switches, plans: &[&HitPlan]) -> Loads {
     let (mut links, mut hosts) = (BTreeMap::new(), BTreeMap::new());
     for f in plans.iter().flat_map(|p| &p.flows) {
         let own = |h| Some(net.stands(h)).filter(|&s| net.tier(s) == Tier::Server);
@@ -99,7 +99,7 @@ fn loads(net: &Switches, plans: &[&Plan]) -> Loads {
 }
 
 /// The picture of the plans of some jobs on a network.
-pub fn picture(topology: &Topology, net: &Switches, plans: &[(&JobSpec, &Plan)]) -> Sheet {
+pub fn picture(topology: &Topology, net: &Switches, plans: &[(&JobSpec, &HitPlan)]) -> Sheet {
     let places = Places::new(topology, net);
     let mut by_host: Tasks = BTreeMap::new();
     for (job, plan) in plans {
@@ -215,7 +215,7 @@ fn hosts(sheet: &mut Sheet, topology: &Topology, places: &Places, by_host: &Task
 mod tests {
     use super::*;
     use crate::paths::Units;
-    use crate::placement::hit::plan::{Options, plan};
+    use crate::placement::hit::plan::{HitPlanOptions, plan};
 
     #[test]
     fn every_task_switch_and_link_is_drawn() {
@@ -231,7 +231,7 @@ mod tests {
                 &t,
                 &net,
                 t.hosts.iter().map(|h| h.slots).collect(),
-                Options::default(),
+                HitPlanOptions::default(),
             )
             .unwrap();
             let svg = picture(&t, &net, &[(&jobs.jobs[0], &p)]).svg();
@@ -255,7 +255,7 @@ mod tests {
         let text = "name: x\njobs: [{name: one, maps: 6, map_time: 1s, shuffle: 60MB, reduces: 2, reduce_time: 1s}]";
         let jobs = crate::config::read_jobs(text, "f").unwrap();
         let net = Switches::new(&t, Units::default());
-        let options = Options { matrix: true, ..Options::default() };
+        let options = HitPlanOptions { matrix: true, ..HitPlanOptions::default() };
         let p = plan(&jobs.jobs[0], &t, &net, t.hosts.iter().map(|h| h.slots).collect(), options)
             .unwrap();
         let sheet = picture(&t, &net, &[(&jobs.jobs[0], &p)]);

@@ -4,7 +4,7 @@
 use crate::cli::tables;
 use crate::draw::{Anchor, Ink, Pen, Shape, Sheet, colour, font};
 use crate::ids::HostId;
-use crate::placement::hit::plan::{Grades, Plan};
+use crate::placement::hit::plan::{Grades, HitPlan};
 use crate::topology::Topology;
 use crate::units::Bytes;
 use crate::workload::jobs::JobSpec;
@@ -22,14 +22,14 @@ const GREY: Ink = Ink::new(225, 225, 225);
 /// The matrices of some jobs, or why they are left out.
 pub struct Matrices<'a> {
     topology: &'a Topology,
-    all: Vec<(&'a JobSpec, &'a Plan, &'a Grades)>,
+    all: Vec<(&'a JobSpec, &'a HitPlan, &'a Grades)>,
     left_out: Option<String>,
 }
 
 impl<'a> Matrices<'a> {
     /// Those of the stages that were graded. O(tasks x hosts).
-    pub fn new(topology: &'a Topology, plans: &[(&'a JobSpec, &'a Plan)]) -> Self {
-        let of = |&(job, plan): &(&'a JobSpec, &'a Plan)| {
+    pub fn new(topology: &'a Topology, plans: &[(&'a JobSpec, &'a HitPlan)]) -> Self {
+        let of = |&(job, plan): &(&'a JobSpec, &'a HitPlan)| {
             plan.grades.iter().map(move |g| (job, plan, g)).collect::<Vec<_>>()
         };
         let mut all: Vec<_> = plans.iter().flat_map(of).collect();
@@ -44,7 +44,7 @@ impl<'a> Matrices<'a> {
 
     /// How high they are.
     pub fn height(&self) -> f64 {
-        let one = |a: &(&JobSpec, &Plan, &Grades)| HEADING + ROW * a.2.saved.len() as f64;
+        let one = |a: &(&JobSpec, &HitPlan, &Grades)| HEADING + ROW * a.2.saved.len() as f64;
         self.all.iter().map(one).sum::<f64>() + if self.left_out.is_some() { HEADING } else { 0.0 }
     }
 
@@ -120,7 +120,7 @@ impl<'a> Matrices<'a> {
     }
 }
 
-fn heading((job, plan, grades): (&JobSpec, &Plan, &Grades)) -> String {
+fn heading((job, plan, grades): (&JobSpec, &HitPlan, &Grades)) -> String {
     let size = |v: u128| tables::bytes(Bytes(u64::try_from(v).unwrap_or(u64::MAX)));
     let (name, stage) = (&job.name, &job.stages[grades.stage].name);
     let cost = format!("cost {} at random, {} as planned", size(plan.before), size(plan.after));

@@ -11,7 +11,7 @@ use crate::runtime::simulate::simulate;
 use crate::topology::{Plane, StopMode, Topology};
 use crate::units::{BitRate, Span};
 use crate::workload::Adjust;
-use crate::workload::coflow_benchmark::Mapping;
+use crate::workload::coflow_benchmark::PortMapping;
 use crate::workload::synth::{Synth, synth};
 use std::sync::Arc;
 
@@ -326,7 +326,7 @@ fn an_event_log_says_when_each_circuit_ends() {
     let trace =
         synth(&Synth { racks: 5, hosts: 1, coflows: 12, seed: 3, mean_gap: Span::millis(200) });
     let w = trace
-        .to_workload("w", &t, &Mapping::default())
+        .to_workload("w", &t, &PortMapping::default())
         .unwrap()
         .adjusted(&Adjust { scale: 10, ..Adjust::default() });
     for scheduler in SchedulerKind::ALL {

@@ -7,7 +7,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 
 use super::{CliError, LOOK};
 use crate::cli::{log, print};
-use crate::kernel::ownership::{self, Note, Owned};
+use crate::kernel::ownership::{self, FabricNote, Owned};
 use crate::kernel::sys;
 use crate::runtime::open;
 
@@ -59,7 +59,7 @@ fn spawn(base: &Path, log: &Path) -> io::Result<Child> {
 }
 
 /// Waits until the network is up, or its process has ended.
-fn wait(base: &Path, name: &str, child: &mut Child) -> io::Result<Result<Note, ExitStatus>> {
+fn wait(base: &Path, name: &str, child: &mut Child) -> io::Result<Result<FabricNote, ExitStatus>> {
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(Err(status));

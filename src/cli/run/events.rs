@@ -227,11 +227,15 @@ impl Batch {
 mod tests {
     use super::*;
     use crate::api::wire;
-    use crate::control::record::What;
+    use crate::control::record::RecordedEvent;
     use crate::units::Time;
 
     fn record(seq: u64) -> Arc<Record> {
-        Arc::new(Record { seq, at: Time(seq), what: What::PolicyChanged { name: "x".into() } })
+        Arc::new(Record {
+            seq,
+            at: Time(seq),
+            what: RecordedEvent::PolicyChanged { name: "x".into() },
+        })
     }
 
     fn head() -> String {

@@ -33,15 +33,15 @@ use crate::client::{Client, parse};
 use crate::config;
 use crate::control::policy::CircuitPolicy;
 use crate::placement::Kind;
-use crate::placement::decision::Decision;
+use crate::placement::decision::PlacementDecision;
 use crate::runtime::jobs::live;
 use crate::runtime::jobs::report::JobsResult;
 use crate::runtime::record::Recorder;
 use crate::runtime::report::caveats::Given;
 use crate::runtime::report::{Counted, End, Names, Origin, RunResult};
 use crate::runtime::settings::RunPlan;
-use crate::scheduler::Event;
-use crate::scheduler::record::Snapshot;
+use crate::scheduler::SchedulerEvent;
+use crate::scheduler::record::SchedulerSnapshot;
 use crate::scheduler::spec::JobPolicy;
 use crate::topology::Topology;
 use crate::workload::jobs::JobList;
@@ -210,8 +210,8 @@ fn chosen(policy: Option<&Path>, theirs: &RunPlan) -> Result<(RunPlan, String), 
 }
 
 /// Whether this is word of a failure, and not that it is over.
-fn is_failure(event: &Event) -> bool {
-    matches!(event, Event::HostFailed(_) | Event::RackFailed(_))
+fn is_failure(event: &SchedulerEvent) -> bool {
+    matches!(event, SchedulerEvent::HostFailed(_) | SchedulerEvent::RackFailed(_))
 }
 
 /// Whether the daemon's network is the one that the placement policy is meant for, and its circuits
@@ -262,7 +262,7 @@ fn play(
         &list.name,
         topology.hosts.iter().map(|h| u64::from(h.slots)).sum(),
     );
-    let mut watch = |s: &Snapshot, decisions: Vec<Decision>| {
+    let mut watch = |s: &SchedulerSnapshot, decisions: Vec<PlacementDecision>| {
         progress.show(s);
         reporter.tell(s, decisions);
     };
@@ -313,7 +313,7 @@ fn play(
 }
 
 /// Jobs that had not arrived when the run ended count as unfinished.
-fn with_all(mut end: Snapshot, list: &JobList) -> Snapshot {
+fn with_all(mut end: SchedulerSnapshot, list: &JobList) -> SchedulerSnapshot {
     let missing = list.jobs.iter().skip(end.jobs.len());
     end.jobs.extend(missing.map(crate::scheduler::record::JobRecord::unseen));
     end
@@ -339,7 +339,7 @@ impl Progress {
         Self { name: name.into(), jobs, bar, printed: Instant::now() }
     }
 
-    fn show(&mut self, s: &Snapshot) {
+    fn show(&mut self, s: &SchedulerSnapshot) {
         let done = s.counters.jobs_finished;
         let (tasks, coflows) =
             (several(s.computing as usize, "running task"), several(s.coflows, "coflow"));

@@ -7,7 +7,7 @@ use super::*;
 use crate::api::{Options, Sender};
 use crate::coflows::CoflowSpec;
 use crate::control::Event;
-use crate::fabric::{Report, Shipment};
+use crate::fabric::{ReportedEnds, Shipment};
 use crate::ids::{CoflowId, FlowId};
 use crate::placement::Kind;
 use crate::runtime::handle::Handle;
@@ -34,7 +34,7 @@ impl Sender for Mail {
         if self.breaks_at == Some(k) {
             h.notify(Event::CoflowCancelled { id: c.id, why: None });
         } else if self.silent_from.is_none_or(|s| k < s) {
-            assert_eq!(report, Report::Flows);
+            assert_eq!(report, ReportedEnds::Flows);
             let flows = c.flows.iter().enumerate();
             flows.for_each(|(k, f)| {
                 h.notify(Event::FlowFinished { id: c.id, flow: FlowId::from(k), bytes: f.bytes })

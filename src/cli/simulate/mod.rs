@@ -34,7 +34,7 @@ use crate::runtime::study::AnyResult;
 use crate::sim::faults::Fault;
 use crate::topology::Topology;
 use crate::units::{Span, Time};
-use crate::workload::coflow_benchmark::Local;
+use crate::workload::coflow_benchmark::LocalFlows;
 
 mod play;
 #[cfg(test)]
@@ -399,7 +399,7 @@ impl Args {
 
     fn read_topology(&self) -> Result<Arc<Topology>, CliError> {
         let topology = read_topology_with(&self.topology, &self.changes.all)?;
-        Ok(Arc::new(Topology { loopback: self.reading.local == Local::Ports, ..topology }))
+        Ok(Arc::new(Topology { loopback: self.reading.local == LocalFlows::Ports, ..topology }))
     }
 
     /// What `--fault` and `--faults` say.

@@ -20,7 +20,7 @@ use crate::runtime::simulate::{
     Extras, Progress, SimOptions, bucket, simulate_alone, simulate_watched,
 };
 use crate::runtime::study::AnyResult;
-use crate::scheduler::Event;
+use crate::scheduler::SchedulerEvent;
 use crate::scheduler::spec::JobPolicy;
 use crate::scheduler::state::{Grain, rack_level};
 use crate::sim::faults::Fault;
@@ -68,7 +68,7 @@ pub enum Load<'a> {
         /// How they are scheduled.
         by: JobPolicy,
         /// Which hosts fail.
-        failures: Vec<(Time, Event)>,
+        failures: Vec<(Time, SchedulerEvent)>,
     },
 }
 

@@ -24,10 +24,10 @@ use super::{
 use crate::api::wire;
 use crate::coflows::elephants::Admit;
 use crate::fabric::PORTS;
-use crate::kernel::ownership::{self, Note};
+use crate::kernel::ownership::{self, FabricNote};
 use crate::runtime::open;
 use crate::units::Bytes;
-use crate::workload::spark_log::{self, Log};
+use crate::workload::spark_log::{self, SparkLog};
 use crate::{client, config};
 
 mod classes;
@@ -214,7 +214,7 @@ struct Place {
     /// Names of its hosts, the first of every rack, then the second of every rack, and so on.
     hosts: Vec<String>,
     /// The network, if it is up already.
-    up: Option<Note>,
+    up: Option<FabricNote>,
 }
 
 impl Place {
@@ -394,13 +394,13 @@ fn one(plan: &Plan<'_>, stop: &AtomicBool) -> Result<Outcome, CliError> {
 
 /// What Spark logged of the application; nothing if it wrote no log. It is kept beside the other
 /// logs, if those are.
-fn log(scratch: &Path, kept: Option<&Path>) -> Result<Log, CliError> {
+fn log(scratch: &Path, kept: Option<&Path>) -> Result<SparkLog, CliError> {
     let directory = scratch.join(EVENTS);
     let all = fs::read_dir(&directory).map_err(|e| files::failed(&directory, &e))?;
     // Hadoop keeps checksums in files whose names begin with a dot.
     let is_log = |f: &fs::DirEntry| !f.file_name().as_encoded_bytes().starts_with(b".");
     let Some(file) = all.filter_map(Result::ok).find(is_log).map(|f| f.path()) else {
-        return Ok(Log::default());
+        return Ok(SparkLog::default());
     };
     let text = open::text(&file, MOST)
         .map_err(|e| CliError::Failed(format!("{}: {e}", file.display())))?;

@@ -10,9 +10,9 @@ use super::{LOOK, Plan, program};
 use crate::api::wire;
 use crate::cli::{CliError, files, log};
 use crate::client::{self, Client, TIMEOUT};
-use crate::kernel::ownership::{self, Note};
+use crate::kernel::ownership::{self, FabricNote};
 use crate::kernel::programs;
-use crate::kernel::sys::{self, Process};
+use crate::kernel::sys::{self, ProcessHandle};
 use crate::runtime::open;
 
 /// Bytes of the longest log of a start that failed.
@@ -24,14 +24,14 @@ const GOING: Duration = Duration::from_secs(15);
 pub struct Network {
     /// The process that ends with the application.
     child: Option<Child>,
-    note: Note,
+    note: FabricNote,
     /// Bytes between racks that ToRs counted before the application began, and bytes over circuits
     /// among them.
     before: (u64, u64),
 }
 
 /// A client of a network's API.
-pub fn client(note: &Note) -> Client {
+pub fn client(note: &FabricNote) -> Client {
     let socket = ownership::socket(&ownership::base(), note);
     Client::of_socket(socket, note.api.as_deref().unwrap_or_default(), None, TIMEOUT)
 }
@@ -66,8 +66,9 @@ impl Network {
                     format!("{} did not come up; what it said is above", plan.place.name),
                 ));
             }
-            let up =
-                |n: &Note| n.fabric == plan.place.name && n.pid == child.id() && n.api.is_some();
+            let up = |n: &FabricNote| {
+                n.fabric == plan.place.name && n.pid == child.id() && n.api.is_some()
+            };
             if let Some(note) = ownership::running(&base).into_iter().find(up) {
                 return Ok(Self { child: Some(child), note, before: (0, 0) });
             }
@@ -79,7 +80,7 @@ impl Network {
     ///
     /// # Errors
     /// It does not answer.
-    pub fn up(note: Note) -> Result<Self, CliError> {
+    pub fn up(note: FabricNote) -> Result<Self, CliError> {
         let before = counted(&note)?;
         Ok(Self { child: None, note, before })
     }
@@ -116,7 +117,7 @@ impl Network {
             left.extend(ownership::clean(&base, Some(&self.note.fabric)).left);
         } else {
             let failed = |e: io::Error| CliError::Failed(format!("end the network: {e}"));
-            let process = Process::open(child.id()).map_err(failed)?;
+            let process = ProcessHandle::open(child.id()).map_err(failed)?;
             process.terminate().map_err(failed)?;
             if !process.ends_within(GOING).map_err(failed)? {
                 left.push(format!("{} (process {}) does not end", self.note.fabric, child.id()));
@@ -133,7 +134,7 @@ impl Network {
 }
 
 /// Bytes between racks that ToRs have counted, and bytes over circuits among them.
-fn counted(note: &Note) -> Result<(u64, u64), CliError> {
+fn counted(note: &FabricNote) -> Result<(u64, u64), CliError> {
     let demand: wire::Demand = client::parse(&self::client(note).get("/api/v1/demand")?)?;
     let sum = |m: &[Vec<u64>]| m.iter().flatten().sum();
     Ok((sum(&demand.sent_bytes), sum(&demand.over_ocs_bytes)))

@@ -17,10 +17,12 @@ use crate::runtime::jobs::report::JobsResult;
 use crate::runtime::report::caveats::Given;
 use crate::runtime::report::{Names, Origin, RunResult};
 use crate::scheduler::TaskRef;
-use crate::scheduler::record::{Counters as Scheduled, JobRecord, Snapshot, TaskRun};
+use crate::scheduler::record::{
+    JobRecord, SchedulerCounters as Scheduled, SchedulerSnapshot, TaskRun,
+};
 use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
-use crate::workload::spark_log::{Log, Past, history};
+use crate::workload::spark_log::{Past, SparkLog, history};
 
 /// What the network is, and what it had counted before the application.
 pub struct Network {
@@ -57,7 +59,7 @@ impl Network {
         &self,
         client: &Client,
         plan: &Plan<'_>,
-        log: &Log,
+        log: &SparkLog,
         outcome: &Outcome,
     ) -> Result<JobsResult, CliError> {
         let past = history(log, plan.args.cores as usize);
@@ -94,7 +96,7 @@ impl Network {
         let jobs: Vec<JobRecord> =
             past.iter().enumerate().map(|(k, p)| job(k, p, &outcome.shuffles, clock)).collect();
         let starts = past.iter().map(|p| p.attempts.len() as u64).sum();
-        let end = Snapshot {
+        let end = SchedulerSnapshot {
             now: network.summary.ended,
             policy: format!("spark-{}", plan.mode.name()),
             jobs,
@@ -185,7 +187,8 @@ fn job(k: usize, p: &Past, shuffles: &[Shuffle], clock: Clock) -> JobRecord {
     tasks.sort_unstable();
     tasks.dedup();
     let sum = |all: &mut dyn Iterator<Item = u64>| Bytes(all.fold(0, u64::saturating_add));
-    let held = |ms: u64, a: &crate::workload::spark_log::Attempt| ms + a.ended_ms - a.launched_ms;
+    let held =
+        |ms: u64, a: &crate::workload::spark_log::LoggedAttempt| ms + a.ended_ms - a.launched_ms;
     JobRecord {
         id: JobId::from(k),
         name: p.name.clone(),
@@ -230,7 +233,7 @@ mod tests {
 
     use super::*;
     use crate::units::BitRate;
-    use crate::workload::spark_log::Attempt;
+    use crate::workload::spark_log::LoggedAttempt;
 
     /// The zero of the result is 1.5 s after 1970, half a second after that of the network.
     const CLOCK: Clock = Clock { epoch_ms: 1_000, zero: Time(500_000_000) };
@@ -258,7 +261,7 @@ mod tests {
 
     #[test]
     fn a_job_has_the_times_of_its_tasks_and_the_bytes_of_its_shuffles() {
-        let run = |task: u32, attempt: u32, launched_ms: u64, finished: bool| Attempt {
+        let run = |task: u32, attempt: u32, launched_ms: u64, finished: bool| LoggedAttempt {
             stage: 5,
             task,
             attempt,

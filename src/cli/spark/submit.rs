@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::shown::Outcome;
 use super::{LOOK, Plan, program};
 use crate::cli::files::write_text;
-use crate::kernel::sys::{self, Process};
+use crate::kernel::sys::{self, ProcessHandle};
 use crate::runtime::open;
 
 /// How long a driver may take to end when it is asked to.
@@ -115,7 +115,7 @@ fn follow(
             return Ok(true);
         }
         if stop.load(Relaxed) {
-            let process = Process::open(child)?;
+            let process = ProcessHandle::open(child)?;
             process.terminate()?;
             process.ends_within(GOING)?;
             return Ok(false);

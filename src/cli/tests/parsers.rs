@@ -21,7 +21,7 @@ use crate::placement::offers;
 use crate::runtime::record::replay;
 use crate::topology::Topology;
 use crate::units::{BitRate, Bytes, Span};
-use crate::workload::coflow_benchmark::Mapping;
+use crate::workload::coflow_benchmark::PortMapping;
 
 /// Whether a parser takes a text.
 type Takes = Box<dyn Fn(&[u8]) -> bool>;
@@ -57,7 +57,7 @@ fn files() -> Vec<Target> {
     let policies = ["c-through", "pushbox", "hit", "co-scheduler", "sunflow"].map(shipped);
     let (t, u, v) = (network(), network(), network());
     // A spoiled number may ask for more flows than there is memory for: that is refused.
-    let mapping = Mapping { most: Some(10_000), ..Mapping::default() };
+    let mapping = PortMapping { most: Some(10_000), ..PortMapping::default() };
     let traces = [
         "4 2\n1 0 2 1 2 1 3:20\n2 100 1 0 2 1:5 3:10\n",
         "1\t0\t1\t1\t0#2:1.0\n2\t5\t2\t1\t0,1#3:4.5\n",
@@ -151,7 +151,7 @@ fn spoken() -> Vec<Target> {
             "programs that set circuits",
             &["{\"cycle\":4,\"planes\":[[{\"pairs\":[[0,1],[2,3]],\"hold_ns\":null}]]}"],
         ),
-        json::<offers::Answer>(
+        json::<offers::OfferAnswer>(
             "programs that place tasks",
             &[
                 "{\"offer\":3,\"start\":{\"job\":1,\"stage\":0}}",

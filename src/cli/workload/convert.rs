@@ -8,9 +8,9 @@ use crate::cli::{CliError, read_topology};
 use crate::config;
 use crate::topology::Topology;
 use crate::units::Bytes;
-use crate::workload::coflow_benchmark::{Mapping, Trace, TraceCoflow};
+use crate::workload::coflow_benchmark::{PortMapping, Trace, TraceCoflow};
 use crate::workload::jobs::{JobList, JobSpec};
-use crate::workload::swim::Row;
+use crate::workload::swim::SwimJob;
 use crate::workload::{Workload, htsim, spread, swim};
 
 #[derive(clap::Args, Clone, Debug)]
@@ -77,7 +77,7 @@ pub fn jobs(
 }
 
 /// A MapReduce as a row of SWIM, which knows no tasks.
-fn row(j: &JobSpec) -> Result<Row, String> {
+fn row(j: &JobSpec) -> Result<SwimJob, String> {
     if j.stages.len() > 2 || j.edges.len() + 1 != j.stages.len() {
         return Err(format!(
             "job `{}` is no MapReduce, and a SWIM row can say nothing else; use --format yaml",
@@ -85,7 +85,7 @@ fn row(j: &JobSpec) -> Result<Row, String> {
         ));
     }
     let output = j.stages.last().map_or(Bytes::ZERO, |s| s.output);
-    Ok(Row {
+    Ok(SwimJob {
         name: j.name.clone(),
         arrival: j.arrival,
         input: j.input_bytes(),
@@ -126,7 +126,7 @@ fn as_trace(workload: &Workload, topology: &Topology) -> Result<Trace, CliError>
     }
     let trace = Trace { ports: racks * u64::from(hosts), coflows };
     let back = trace
-        .to_workload("", topology, &Mapping::default())
+        .to_workload("", topology, &PortMapping::default())
         .map_err(|e| CliError::Invalid(e.why))?;
     let kept = workload.coflows.iter().filter(|c| !c.flows.is_empty());
     for (a, b) in kept.zip(&back.coflows) {
@@ -154,14 +154,14 @@ mod tests {
         let t = Topology::uniform("t", 4, 2, BitRate::mbit(1000), BitRate::mbit(100), vec![]);
         let trace =
             synth(&Synth { racks: 4, hosts: 2, coflows: 30, seed: 3, mean_gap: Span::millis(50) });
-        let w = trace.to_workload("w", &t, &Mapping::default()).unwrap();
-        let back = as_trace(&w, &t).unwrap().to_workload("w", &t, &Mapping::default()).unwrap();
+        let w = trace.to_workload("w", &t, &PortMapping::default()).unwrap();
+        let back = as_trace(&w, &t).unwrap().to_workload("w", &t, &PortMapping::default()).unwrap();
         assert_eq!(back, w);
         let skewed = config::read_workload(
             "name: x\ncoflows: [{flows: [{from: h0-0, to: h1-0, bytes: 5MB}, {from: h2-0, to: h1-0, bytes: 1MB}]}]",
             "f",
             &t,
-            &Mapping::default(),
+            &PortMapping::default(),
         );
         assert!(as_trace(&skewed.unwrap(), &t).unwrap_err().to_string().contains("equal parts"));
     }

@@ -12,8 +12,8 @@ use crate::config::shipped::Shelf;
 use crate::config::{self, JobsReading, Select};
 use crate::topology::Topology;
 use crate::units::{Bytes, Span};
-use crate::workload::coflow_benchmark::{Local, Mapping, Sizes};
-use crate::workload::htsim::Group;
+use crate::workload::coflow_benchmark::{LocalFlows, PortMapping, Sizes};
+use crate::workload::htsim::CoflowGrouping;
 use crate::workload::job_model::{JobModel, Preset};
 use crate::workload::jobs::JobList;
 use crate::workload::{Adjust, Workload, decima, spread};
@@ -35,7 +35,7 @@ pub struct Reading {
     pub sizes: Sizes,
     /// What happens to flows of a trace that stay in one host
     #[arg(help_heading = "Workload", long, value_enum, default_value_t)]
-    pub local: Local,
+    pub local: LocalFlows,
     /// Lets ports or nodes of a trace that the network has no host for fall on hosts that it has.
     /// Port p on host (p / R) mod H of rack p mod R, node n on host n mod H. Results say so; else
     /// it is an error
@@ -43,7 +43,7 @@ pub struct Reading {
     pub fold: bool,
     /// Which flows of an htsim file, or of a CSV file without a column coflow, make a coflow
     #[arg(help_heading = "Workload", long, value_enum, default_value_t)]
-    pub group: Group,
+    pub group: CoflowGrouping,
 }
 
 impl Reading {
@@ -80,7 +80,7 @@ impl Reading {
         }
         let how = JobsReading {
             seed,
-            queries: decima::Ask { seed, ..Default::default() },
+            queries: decima::QueryOptions { seed, ..Default::default() },
             ..Default::default()
         };
         let list = config::read_any_jobs(&text, &what.display().to_string(), &how)?;
@@ -107,7 +107,7 @@ impl Reading {
         topology: &Topology,
     ) -> Result<Workload, CliError> {
         let (first, most) = (self.coflows, limits::most_flows()?);
-        let mapping = Mapping {
+        let mapping = PortMapping {
             sizes: self.sizes,
             local: self.local,
             first,
@@ -273,7 +273,7 @@ impl JobsArgs {
     /// A model that makes no sense.
     pub fn how(&self, reading: &Reading) -> Result<JobsReading, CliError> {
         let model = self.model.model(Preset::Default)?;
-        let queries = decima::Ask {
+        let queries = decima::QueryOptions {
             jobs: self.jobs,
             mean_gap: self.mean_gap,
             executors: self.executors,

@@ -12,9 +12,9 @@ use super::{Format, To, plain_network};
 use crate::cli::{CliError, limits};
 use crate::topology::Topology;
 use crate::units::{BitRate, Span};
-use crate::workload::coflow_benchmark::{Mapping, Trace, TraceCoflow};
+use crate::workload::coflow_benchmark::{PortMapping, Trace, TraceCoflow};
 use crate::workload::coflowsim::{self, Custom};
-use crate::workload::flow_sizes::{FlowSizes, Flows, flows};
+use crate::workload::flow_sizes::{FlowSizes, RandomFlows, flows};
 use crate::workload::jobs::JobList;
 use crate::workload::spread::spread;
 use crate::workload::synth::{Synth, synth};
@@ -140,7 +140,7 @@ impl Mix {
                 .map_err(CliError::Invalid);
         }
         if let Self::Flows(sizes) = self {
-            let ask = Flows {
+            let ask = RandomFlows {
                 sizes,
                 hosts: topology.hosts.len(),
                 flows: n,
@@ -227,7 +227,7 @@ pub fn run(a: &Args) -> Result<(), CliError> {
     let coflows = a.coflows.ok_or_else(|| need("--coflows N"))?;
     if let Mix::Flows(sizes) = a.mix {
         let (topology, n) = (plain_network(racks, hosts), coflows as usize);
-        let ask = Flows {
+        let ask = RandomFlows {
             sizes,
             hosts: topology.hosts.len(),
             flows: n,
@@ -260,7 +260,7 @@ pub fn run(a: &Args) -> Result<(), CliError> {
 /// The coflows of a trace, if there is memory for their flows. It was drawn over as many ports as
 /// the racks have hosts; where some racks have fewer, ports share hosts, and results say so.
 fn to_workload(trace: &Trace, name: &str, topology: &Topology) -> Result<Workload, CliError> {
-    let mapping = Mapping { most: limits::most_flows()?, fold: true, ..Mapping::default() };
+    let mapping = PortMapping { most: limits::most_flows()?, fold: true, ..PortMapping::default() };
     trace.to_workload(name, topology, &mapping).map_err(|e| CliError::Invalid(e.why))
 }
 

@@ -2,7 +2,7 @@ use super::*;
 use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
-enum Step {
+enum AccountStep {
     Declare(u32, ProgressBy, u64),
     Finish(u32),
     Cancel(u32),
@@ -10,14 +10,14 @@ enum Step {
     Count(u64, u64),
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = AccountStep> {
     let by = prop_oneof![Just(ProgressBy::Sender), Just(ProgressBy::Counters)];
     prop_oneof![
-        3 => (0..12u32, by, 1..20u64).prop_map(|(id, by, n)| Step::Declare(id, by, n)),
-        1 => (0..12u32).prop_map(Step::Finish),
-        1 => (0..12u32).prop_map(Step::Cancel),
-        1 => (0..12u32, 0..30u64).prop_map(|(id, n)| Step::Progress(id, n)),
-        2 => (0..15u64, 0..15u64).prop_map(|(sent, ocs)| Step::Count(sent, ocs.min(sent))),
+        3 => (0..12u32, by, 1..20u64).prop_map(|(id, by, n)| AccountStep::Declare(id, by, n)),
+        1 => (0..12u32).prop_map(AccountStep::Finish),
+        1 => (0..12u32).prop_map(AccountStep::Cancel),
+        1 => (0..12u32, 0..30u64).prop_map(|(id, n)| AccountStep::Progress(id, n)),
+        2 => (0..15u64, 0..15u64).prop_map(|(sent, ocs)| AccountStep::Count(sent, ocs.min(sent))),
     ]
 }
 
@@ -25,11 +25,11 @@ fn step() -> impl Strategy<Value = Step> {
 type Plain = std::collections::BTreeMap<u32, (u64, u64, Option<bool>)>;
 
 /// Takes one step in both; says whether they answer alike.
-fn take(a: &mut Accounts, plain: &mut Plain, step: Step) -> bool {
+fn take(a: &mut Accounts, plain: &mut Plain, step: AccountStep) -> bool {
     let racks = (RackId(0), RackId(1));
     let pair = |bytes| vec![RackBytes { from: racks.0, to: racks.1, bytes: Bytes(bytes) }];
     match step {
-        Step::Declare(id, progress, asked) => {
+        AccountStep::Declare(id, progress, asked) => {
             let new = Opening {
                 id: CoflowId(id),
                 name: "c".into(),
@@ -48,8 +48,8 @@ fn take(a: &mut Accounts, plain: &mut Plain, step: Step) -> bool {
                 matches!(told, Err(Rejected::Conflict(_)))
             }
         }
-        Step::Finish(id) | Step::Cancel(id) => {
-            let finish = matches!(step, Step::Finish(_));
+        AccountStep::Finish(id) | AccountStep::Cancel(id) => {
+            let finish = matches!(step, AccountStep::Finish(_));
             let told = if finish {
                 a.finish(CoflowId(id), Time(5)).map(drop)
             } else {
@@ -64,14 +64,14 @@ fn take(a: &mut Accounts, plain: &mut Plain, step: Step) -> bool {
                 }
             }
         }
-        Step::Progress(id, bytes) => {
+        AccountStep::Progress(id, bytes) => {
             let told = a.progress(CoflowId(id), &pair(bytes));
             if let Some(c) = plain.get_mut(&id).filter(|c| c.2.is_none()) {
                 c.1 = c.1.max(bytes.min(c.0));
             }
             told.is_ok() == plain.contains_key(&id)
         }
-        Step::Count(sent, ocs) => {
+        AccountStep::Count(sent, ocs) => {
             for id in a.count(
                 |i, j| if (i, j) == racks { (sent, ocs) } else { (0, 0) },
                 |_, _| 0,

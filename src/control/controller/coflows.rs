@@ -3,10 +3,10 @@
 use super::Controller;
 use crate::accounts::{Accounts, Opening, check_racks};
 use crate::coflows::RackBytes;
-use crate::coflows::priority::{Change, Priorities};
+use crate::coflows::priority::{Priorities, PriorityChange};
 use crate::ids::CoflowId;
 use crate::previous_run::{LOST, PreviousRun};
-use crate::record::{ProposalView, What};
+use crate::record::{ProposalView, RecordedEvent};
 use crate::units::{Bytes, Span, Time};
 use crate::{Action, ProgressBy, Rejected};
 
@@ -23,8 +23,9 @@ impl Controller {
         let seq = past.seq;
         let lost = self.accounts.resume(past, now, self.topology.rack_count())?;
         self.seq = seq;
-        lost.into_iter()
-            .for_each(|id| self.log(now, What::CoflowCancelled { id, why: Some(LOST.into()) }));
+        lost.into_iter().for_each(|id| {
+            self.log(now, RecordedEvent::CoflowCancelled { id, why: Some(LOST.into()) })
+        });
         Ok(())
     }
 
@@ -41,7 +42,7 @@ impl Controller {
         self.promises.expect_room(&promise, now)?;
         self.accounts.claim(id)?;
         self.promises.hold(promise);
-        self.log(now, What::CoflowProposed { id, finish, expires });
+        self.log(now, RecordedEvent::CoflowProposed { id, finish, expires });
         Ok(())
     }
 
@@ -79,7 +80,7 @@ impl Controller {
     /// Logs an arrival, and has a decision made for it where the policy wants that and there are
     /// circuits to decide about.
     pub(super) fn has_arrived(&mut self, id: CoflowId, bytes: Bytes, now: Time) {
-        self.log(now, What::CoflowArrived { id, bytes });
+        self.log(now, RecordedEvent::CoflowArrived { id, bytes });
         if self.policy.at_arrivals && self.follows(id) && self.decides_circuits() {
             self.arrived.get_or_insert(now);
         }
@@ -93,14 +94,18 @@ impl Controller {
     pub(super) fn prioritised(
         &mut self,
         id: CoflowId,
-        change: &Change,
+        change: &PriorityChange,
         now: Time,
     ) -> Result<(), Rejected> {
         let change = self.accounts.prioritise(id, change)?;
         if !change.is_empty() {
             self.log(
                 now,
-                What::CoflowPrioritised { id, priority: change.all, flows: change.flows.len() },
+                RecordedEvent::CoflowPrioritised {
+                    id,
+                    priority: change.all,
+                    flows: change.flows.len(),
+                },
             );
             self.actions.push_back(Action::Prioritise { id, change });
         }

@@ -12,7 +12,7 @@ use crate::fabric::{FabricError, Misfit, Observation};
 use crate::held::HeldDemand;
 use crate::ids::{PlaneId, RackId};
 use crate::policy::{CircuitPolicy, Estimator};
-use crate::record::What;
+use crate::record::RecordedEvent;
 use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
 use crate::{Action, Trouble};
@@ -251,7 +251,7 @@ impl Controller {
             let ops = plan.as_ref().map_or(0, |p| p.ops.len());
             self.log(
                 now,
-                What::Cycle {
+                RecordedEvent::Cycle {
                     cycle: self.cycle,
                     demand: Bytes(self.demand.total()),
                     ops,
@@ -281,7 +281,7 @@ impl Controller {
         let held = |from, to| seen.held.as_ref().map_or(0, |held| held.get(from, to));
         for id in self.accounts.count(gained, held, now) {
             if let Ok(cct) = self.accounts.finish(id, seen.at) {
-                self.log(now, What::CoflowFinished { id, cct });
+                self.log(now, RecordedEvent::CoflowFinished { id, cct });
                 self.flows_ended(id, now);
             }
         }

@@ -4,7 +4,7 @@ use super::{Controller, Phase};
 use crate::circuits::SetBy;
 use crate::circuits::timetable::Timetable;
 use crate::fabric::Observation;
-use crate::record::What;
+use crate::record::RecordedEvent;
 use crate::units::{Bytes, Span, Time};
 use crate::{Event, Skip};
 
@@ -48,7 +48,12 @@ impl Controller {
                 self.count_cycles(1);
                 self.log(
                     now,
-                    What::Cycle { cycle: self.cycle - 1, demand: Bytes::ZERO, ops: 0, late: false },
+                    RecordedEvent::Cycle {
+                        cycle: self.cycle - 1,
+                        demand: Bytes::ZERO,
+                        ops: 0,
+                        late: false,
+                    },
                 );
                 true
             }

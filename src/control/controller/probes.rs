@@ -2,9 +2,9 @@
 
 use super::Controller;
 use crate::fabric::ProbeReport;
-use crate::faults::Changes;
+use crate::faults::BlameChanges;
 use crate::ids::{PlaneId, RackId};
-use crate::record::What;
+use crate::record::RecordedEvent;
 use crate::units::Time;
 use crate::{Action, Rejected};
 
@@ -77,12 +77,12 @@ impl Controller {
         Ok(())
     }
 
-    pub(super) fn blame_moved(&mut self, changes: Changes, now: Time) {
+    pub(super) fn blame_moved(&mut self, changes: BlameChanges, now: Time) {
         for (plane, rack) in changes.cleared {
-            self.log(now, What::PortRepaired { plane, rack });
+            self.log(now, RecordedEvent::PortRepaired { plane, rack });
         }
         for ((plane, rack), why) in changes.faulty {
-            self.log(now, What::PortFaulty { plane, rack, why });
+            self.log(now, RecordedEvent::PortFaulty { plane, rack, why });
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use super::Controller;
 use crate::ids::CoflowId;
-use crate::plan::paths::Ends;
-use crate::record::What;
+use crate::plan::paths::PathEnds;
+use crate::record::RecordedEvent;
 use crate::units::Time;
 use crate::{Action, Event, Rejected, Trouble};
 
@@ -23,16 +23,16 @@ impl Controller {
                 self.steer(now);
                 let pairs = self.paths.unmet_of(id);
                 if pairs > 0 {
-                    self.log(now, What::TypesUnmet { id, pairs });
+                    self.log(now, RecordedEvent::TypesUnmet { id, pairs });
                 }
                 return Ok(());
             }
             Event::SwitchFault { switch, over } => self.paths.fault(switch, over)?,
             Event::ManualList { from, to, ports, list } => {
-                self.paths.set(Ends { from, to, ports }, list)?
+                self.paths.set(PathEnds { from, to, ports }, list)?
             }
             Event::ManualListEnds { from, to, ports } => {
-                self.paths.unset(Ends { from, to, ports })?
+                self.paths.unset(PathEnds { from, to, ports })?
             }
             Event::Steered { .. } if !self.paths.is_asked() => return Ok(()),
             Event::Steered { results } => {
@@ -70,7 +70,7 @@ impl Controller {
             return;
         }
         let (saturated, before, after) = (decided.saturated, decided.before, decided.after);
-        self.log(now, What::Paths { lists: ops.clone(), saturated, before, after });
+        self.log(now, RecordedEvent::Paths { lists: ops.clone(), saturated, before, after });
         self.actions.push_back(Action::Steer { ops });
     }
 }

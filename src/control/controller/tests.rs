@@ -6,13 +6,13 @@ use super::*;
 use crate::ProgressBy;
 use crate::circuits::timetable::Reservation;
 use crate::coflows::RackBytes;
-use crate::coflows::priority::{Change, Priorities};
+use crate::coflows::priority::{Priorities, PriorityChange};
 use crate::fabric::{Damage, Fabric, FabricError, PortCounters, ProbeReport};
 use crate::ids::FlowId;
 use crate::plan::OpError;
 use crate::policy::{Estimator, SchedulerKind};
 use crate::record::Snapshot;
-use crate::sim::{Settings, SimFabric};
+use crate::sim::{SimFabric, SimSettings};
 use crate::topology::{Plane, StopMode};
 use crate::units::{BitRate, Bytes};
 
@@ -27,7 +27,7 @@ const NOTICE: Span = Span::millis(2);
 /// A controller, and the world around it: time passes only where the test says so, also between a
 /// question and its answer. The driver of the product (`runtime::drive`), a room below this one,
 /// stands behind the tests of the API and of the runs.
-struct World {
+struct ControllerWorld {
     c: Controller,
     now: Time,
     fabric: RefCell<SimFabric>,
@@ -50,7 +50,7 @@ struct World {
     log: Vec<Record>,
     asked: Vec<Vec<Op>>,
     /// Changes of priorities that it asked for.
-    prioritised: Vec<(CoflowId, Change)>,
+    prioritised: Vec<(CoflowId, PriorityChange)>,
 }
 
 fn at(ms: u64) -> Time {
@@ -68,18 +68,18 @@ fn plane(id: u32, stop: StopMode, duplex: bool) -> Plane {
 
 /// Four racks; a cycle every 100 ms from 100 ms on, 5 ms of lead, 2 ms of notice, 10 ms of dark
 /// time.
-fn world(policy: CircuitPolicy) -> World {
+fn world(policy: CircuitPolicy) -> ControllerWorld {
     let planes = vec![plane(0, StopMode::NotAllStop, false)];
     world_of(policy, Topology::uniform("t", 4, 1, BitRate::mbit(1000), BitRate::mbit(100), planes))
 }
 
 /// The same for any network of four racks.
-fn world_of(policy: CircuitPolicy, topology: Topology) -> World {
+fn world_of(policy: CircuitPolicy, topology: Topology) -> ControllerWorld {
     let topology = Arc::new(topology);
-    World {
+    ControllerWorld {
         c: Controller::new(topology.clone(), policy, at(100), NOTICE),
         now: Time::ZERO,
-        fabric: RefCell::new(SimFabric::new(topology, Settings::default())),
+        fabric: RefCell::new(SimFabric::new(topology, SimSettings::default())),
         foreign: vec![],
         sent: DemandMatrix::zero(4),
         backlog: DemandMatrix::zero(4),
@@ -96,7 +96,7 @@ fn world_of(policy: CircuitPolicy, topology: Topology) -> World {
     }
 }
 
-impl World {
+impl ControllerWorld {
     fn tell(&mut self, e: Event) -> Result<(), Rejected> {
         self.c.handle(e, self.now)
     }
@@ -263,7 +263,7 @@ fn what_thinks_too_long_is_late_and_pays_for_it() {
     );
     let s = w.snapshot().stats;
     assert_eq!((s.cycles, s.late_cycles, s.missed_cycles), (1, 1, 0));
-    assert!(matches!(w.log[0].what, What::Cycle { late: true, .. }), "{:?}", w.log);
+    assert!(matches!(w.log[0].what, RecordedEvent::Cycle { late: true, .. }), "{:?}", w.log);
 }
 
 #[test]
@@ -367,7 +367,8 @@ fn a_fabric_that_shows_two_circuits_on_a_port_is_a_failure_until_it_does_not() {
         told("cannot follow the circuit scheduler").why.contains("held by two circuits"),
         "{f:?}"
     );
-    let ops = |r: &Record| if let What::Cycle { ops, .. } = r.what { Some(ops) } else { None };
+    let ops =
+        |r: &Record| if let RecordedEvent::Cycle { ops, .. } = r.what { Some(ops) } else { None };
     assert_eq!(
         w.log.iter().filter_map(ops).collect::<Vec<_>>(),
         [0, 0],
@@ -432,8 +433,10 @@ fn a_faulty_port_is_not_used_until_it_is_mended() {
         w.probe = |input, output| (input != RackId(1)).then_some(output);
         w.run_until(at(450));
         assert_eq!(w.faulty(), [1], "{scheduler:?}");
-        let told = |w: &World, f: fn(&What) -> bool| w.log.iter().filter(|r| f(&r.what)).count();
-        assert_eq!(told(&w, |e| matches!(e, What::PortFaulty { rack: RackId(1), .. })), 1);
+        let told = |w: &ControllerWorld, f: fn(&RecordedEvent) -> bool| {
+            w.log.iter().filter(|r| f(&r.what)).count()
+        };
+        assert_eq!(told(&w, |e| matches!(e, RecordedEvent::PortFaulty { rack: RackId(1), .. })), 1);
         w.run_until(at(550));
         let seen = w.asked.len();
         w.run_until(at(1050));
@@ -536,16 +539,16 @@ fn other_priorities_are_asked_for_once_and_only_of_what_is_open() {
         priorities,
     };
     w.tell(arrived(1, Priorities { all: None, flows: vec![Some(2)] })).unwrap();
-    let change = |all, flows: &[(u32, u8)]| Change {
+    let change = |all, flows: &[(u32, u8)]| PriorityChange {
         all,
         flows: flows.iter().map(|&(f, p)| (FlowId(f), p)).collect(),
     };
-    let mut tell = |id: u32, change: &Change| {
+    let mut tell = |id: u32, change: &PriorityChange| {
         let told = w.tell(Event::CoflowPrioritised { id: CoflowId(id), change: change.clone() });
         w.wake(w.now);
         (told, std::mem::take(&mut w.prioritised))
     };
-    let asked = |c: Change| (Ok(()), vec![(CoflowId(1), c)]);
+    let asked = |c: PriorityChange| (Ok(()), vec![(CoflowId(1), c)]);
     assert_eq!(
         tell(1, &change(None, &[(0, 2), (7, 1)])),
         asked(change(None, &[(7, 1)])),
@@ -576,8 +579,9 @@ fn a_port_that_is_down_is_left_told_of_once_and_used_again() {
     let mut w = world(policy(SchedulerKind::Edmonds));
     w.backlog.set(RackId(0), RackId(1), 50_000_000);
     w.run_until(at(250));
-    let joined =
-        |w: &World| w.snapshot().circuits.iter().any(|c| c.input == RackId(0) && c.until.is_none());
+    let joined = |w: &ControllerWorld| {
+        w.snapshot().circuits.iter().any(|c| c.input == RackId(0) && c.until.is_none())
+    };
     assert!(joined(&w));
     w.damage = vec![Damage {
         what: "link ocs0 of tor0 is gone".into(),
@@ -602,18 +606,18 @@ fn a_port_that_is_down_is_left_told_of_once_and_used_again() {
     assert!(joined(&w) && s.failures.is_empty() && s.ports[0].faulty.is_none());
     let t = s.tampered.expect("it stays known");
     assert_eq!((t.from, t.until, t.found), (at(300), at(600), 1));
-    let count = |of: fn(&What) -> bool| w.log.iter().filter(|r| of(&r.what)).count();
+    let count = |of: fn(&RecordedEvent) -> bool| w.log.iter().filter(|r| of(&r.what)).count();
     assert_eq!(
         (
-            count(|w| matches!(w, What::Failed { .. })),
-            count(|w| matches!(w, What::Recovered { .. }))
+            count(|w| matches!(w, RecordedEvent::Failed { .. })),
+            count(|w| matches!(w, RecordedEvent::Recovered { .. }))
         ),
         (1, 1)
     );
     assert_eq!(
         (
-            count(|w| matches!(w, What::PortFaulty { .. })),
-            count(|w| matches!(w, What::PortRepaired { .. }))
+            count(|w| matches!(w, RecordedEvent::PortFaulty { .. })),
+            count(|w| matches!(w, RecordedEvent::PortRepaired { .. }))
         ),
         (1, 1)
     );
@@ -623,7 +627,7 @@ fn a_port_that_is_down_is_left_told_of_once_and_used_again() {
 fn a_circuit_that_carries_nothing_though_bytes_wait_is_probed_and_left_if_it_is_dark() {
     let mut w = world(policy(SchedulerKind::Edmonds));
     w.backlog.set(RackId(0), RackId(1), 50_000_000);
-    let gains = |w: &mut World, bytes: u64, until: u64| {
+    let gains = |w: &mut ControllerWorld, bytes: u64, until: u64| {
         let mut t = w.now.0 / MS.0;
         while t < until {
             (t, w.crossed) = (t + 100, w.crossed + bytes);

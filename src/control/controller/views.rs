@@ -6,7 +6,7 @@ use crate::circuits::SetBy;
 use crate::demand::DemandMatrix;
 use crate::histogram::Histograms;
 use crate::ids::PlaneId;
-use crate::meter::Meter;
+use crate::meter::DurationMeter;
 use crate::placement::advisor::NetworkState;
 use crate::record::{self, CircuitState, CircuitView, PlaneDark, PortView, Snapshot, Stats};
 use crate::units::Time;
@@ -64,10 +64,8 @@ impl Controller {
 
     fn stats_now(&self) -> Stats {
         let m = &self.meters;
-        let by_plane = |(plane, (asked, achieved)): (&PlaneId, &(Meter, Meter))| PlaneDark {
-            plane: plane.0,
-            asked: asked.quantiles(),
-            achieved: achieved.quantiles(),
+        let by_plane = |(plane, (asked, achieved)): (&PlaneId, &(DurationMeter, DurationMeter))| {
+            PlaneDark { plane: plane.0, asked: asked.quantiles(), achieved: achieved.quantiles() }
         };
         Stats {
             poll: m.poll.quantiles(),

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use super::Controller;
 use crate::circuits::timetable::Reservation;
 use crate::fabric::Observation;
-use crate::faults::Port;
-use crate::record::{Failure, What};
+use crate::faults::PlanePort;
+use crate::record::{Failure, RecordedEvent};
 use crate::{Action, Trouble};
 
 /// A circuit that carried less than this part of what it could, while bytes waited for it, is
@@ -20,7 +20,7 @@ impl Controller {
     pub(super) fn look_at_the_world(&mut self, seen: &Observation, now: crate::units::Time) {
         match self.world.look(&seen.damage, now) {
             None if self.failures.remove(&Trouble::World).is_some() => {
-                self.log(now, What::Recovered { what: Trouble::World.to_string() });
+                self.log(now, RecordedEvent::Recovered { what: Trouble::World.to_string() });
             }
             None => {}
             Some((why, fresh)) => {
@@ -34,11 +34,11 @@ impl Controller {
                 (f.attempts, f.retry_at) = (f.attempts + 1, retry_at);
                 f.why.clone_from(&why);
                 if fresh {
-                    self.log(now, What::Failed { what: trouble.to_string(), why });
+                    self.log(now, RecordedEvent::Failed { what: trouble.to_string(), why });
                 }
             }
         }
-        let down: BTreeMap<Port, String> =
+        let down: BTreeMap<PlanePort, String> =
             seen.damage.iter().filter_map(|d| Some((d.port?, d.what.clone()))).collect();
         let changes = self.faults.down(down);
         self.blame_moved(changes, now);

@@ -119,11 +119,13 @@ fn flows_leave_a_link_that_is_down() {
     let view = p.view().unwrap();
     assert_eq!(view.apart, [(0, spine)]);
     assert_eq!(Paths::of(leaves(None), &view).view().unwrap().apart, view.apart);
-    let by_hand =
-        p.set(Ends::pair(HostId(0), HostId(7)), List(vec![0, spine, 3])).unwrap_err().to_string();
+    let by_hand = p
+        .set(PathEnds::pair(HostId(0), HostId(7)), List(vec![0, spine, 3]))
+        .unwrap_err()
+        .to_string();
     assert!(by_hand.contains("a link of the list is down"), "{by_hand}");
     assert!(p.down(std::iter::empty()));
-    p.set(Ends::pair(HostId(0), HostId(7)), List(vec![0, spine, 3])).unwrap();
+    p.set(PathEnds::pair(HostId(0), HostId(7)), List(vec![0, spine, 3])).unwrap();
     // A number that no link has is of no link of ours.
     assert!(!p.down([9999].into_iter()));
 }
@@ -134,7 +136,7 @@ fn what_goes_back_to_a_sender_leaves_a_link_that_is_down_too() {
     p.begin(CoflowId(0), &[flow(0, 7, 100)], &Types::default()).unwrap();
     p.decide();
     carry(&mut p);
-    let (back, web) = (Ends::pair(HostId(7), HostId(0)), p.web.clone().unwrap());
+    let (back, web) = (PathEnds::pair(HostId(7), HostId(0)), p.web.clone().unwrap());
     let default = p.default_list(&web, back.hosts());
     let graph = leaves(None).eps.graph().unwrap().clone();
     let link = |c: &crate::topology::graph::Cable| {
@@ -193,14 +195,14 @@ fn what_is_set_by_hand_stays_and_mistakes_change_nothing() {
     p.decide();
     carry(&mut p);
     let before = p.view().unwrap();
-    let ends = Ends::pair(HostId(0), HostId(7));
+    let ends = PathEnds::pair(HostId(0), HostId(7));
     let refused = [
         (ends, vec![0, 9, 3], "there is no switch 9"),
         (ends, vec![0, 4, 2], "the last switch of the list is leaf2"),
         (ends, vec![0, 3], "no link joins leaf0 and leaf3"),
         (ends, vec![0, 4, 0, 5, 3], "switch leaf0 is in the list twice"),
         (ends, vec![0, 4, 3], "spine0 carries 0b/s of 60b/s: 100b/s more do not fit"),
-        (Ends::pair(HostId(0), HostId(8)), vec![0], "there is no host 8"),
+        (PathEnds::pair(HostId(0), HostId(8)), vec![0], "there is no host 8"),
     ];
     for (ends, list, why) in refused {
         let e = p.set(ends, List(list)).unwrap_err().to_string();
@@ -270,7 +272,8 @@ fn a_list_that_is_too_full_says_what_each_switch_would_carry() {
     p.begin(CoflowId(0), &[flow(0, 7, 1000), flow(1, 6, 1000)], &Types::default()).unwrap();
     p.decide();
     carry(&mut p);
-    let why = p.set(Ends::pair(HostId(0), HostId(7)), List(vec![0, 4, 3])).unwrap_err().to_string();
+    let why =
+        p.set(PathEnds::pair(HostId(0), HostId(7)), List(vec![0, 4, 3])).unwrap_err().to_string();
     let what_if = "with it leaf0 would carry 200b/s of any load, spine0 would carry 100b/s of 60b/s, leaf3 would carry 200b/s of any load";
     assert!(why.ends_with(what_if), "{why}");
 }
@@ -279,8 +282,8 @@ fn a_list_that_is_too_full_says_what_each_switch_would_carry() {
 fn a_flow_has_its_list_beside_that_of_its_pair() {
     let mut p = Paths::new(leaves(Some(1000)), PathPolicy::Hit, 1);
     p.begin(CoflowId(0), &[flow(0, 7, 1000)], &Types::default()).unwrap();
-    let pair = Ends::pair(HostId(0), HostId(7));
-    let single = Ends { ports: Some(Ports { from: 40_000, to: 5201 }), ..pair };
+    let pair = PathEnds::pair(HostId(0), HostId(7));
+    let single = PathEnds { ports: Some(Ports { from: 40_000, to: 5201 }), ..pair };
     assert!(p.set(single, List(vec![0, 3])).unwrap_err().to_string().contains("no link joins"));
     p.set(single, List(vec![0, 5, 3])).unwrap();
     p.set(pair, List(vec![0, 4, 3])).unwrap();
@@ -304,8 +307,10 @@ fn a_flow_has_its_list_beside_that_of_its_pair() {
         "a view is enough to try changes on"
     );
     p.unset(pair).unwrap();
-    let why =
-        p.unset(Ends { ports: Some(Ports { from: 1, to: 5201 }), ..pair }).unwrap_err().to_string();
+    let why = p
+        .unset(PathEnds { ports: Some(Ports { from: 1, to: 5201 }), ..pair })
+        .unwrap_err()
+        .to_string();
     assert!(why.contains("from h0-0 to h3-1 of the flow from port 1 to port 5201"), "{why}");
     p.decide();
     carry(&mut p);
@@ -463,7 +468,7 @@ fn a_list_by_hand_has_the_types_of_the_flows_under_way() {
     p.decide();
     let far = p.view().unwrap().pairs[0].list.clone();
     let near = List(vec![far.0[0], far.0[1], far.0[4]]);
-    let ends = Ends::pair(HostId(0), HostId(4));
+    let ends = PathEnds::pair(HostId(0), HostId(4));
     let why = p.set(ends, near.clone()).unwrap_err();
     assert!(
         matches!(&why, Rejected::Conflict(w) if w.contains("is of the tier access, and the flow's types want core")),
@@ -507,7 +512,7 @@ proptest! {
         let net = Switches::new(&vl2(), Units::default());
         let kinds = [types(&[]), types(&OVER_A_CORE), types(&[Access, Aggregation, Access]), types(&[Access])];
         let mut p = Paths::new(vl2(), if hit { PathPolicy::Hit } else { PathPolicy::Ecmp }, 1);
-        let mut open: BTreeMap<u32, (BTreeSet<Pair>, Types)> = BTreeMap::new();
+        let mut open: BTreeMap<u32, (BTreeSet<HostPair>, Types)> = BTreeMap::new();
         for (id, pairs, kind, ends) in steps {
             if ends {
                 p.end(CoflowId(id));
@@ -521,13 +526,13 @@ proptest! {
             p.decide();
             carry(&mut p);
             let view = p.view().unwrap();
-            let all: BTreeSet<Pair> = open.values().flat_map(|o| o.0.iter().copied()).collect();
+            let all: BTreeSet<HostPair> = open.values().flat_map(|o| o.0.iter().copied()).collect();
             prop_assert_eq!(view.pairs.iter().map(|v| (v.from, v.to)).collect::<BTreeSet<_>>(), all);
             for v in &view.pairs {
                 let pair = (v.from, v.to);
                 let of: Vec<&Types> = open.values().filter(|o| o.0.contains(&pair) && !o.1.are_free()).map(|o| &o.1).collect();
                 prop_assert_eq!(Some(&v.types).filter(|t| !t.are_free()), of.first().copied());
-                let exists = crate::paths::types::cheapest(&net, &Load::new(&net), pair, 0, &v.types).is_some();
+                let exists = crate::paths::types::cheapest(&net, &SwitchRates::new(&net), pair, 0, &v.types).is_some();
                 prop_assert_eq!(net.check_types(&v.list, &v.types).is_ok(), v.types.are_free() || exists);
                 prop_assert_eq!(v.unmet, of.iter().any(|t| net.check_types(&v.list, t).is_err()));
                 prop_assert!(v.held);

@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Pair, Paths, Web};
+use super::{HostPair, Paths, Web};
 use crate::Rejected;
 use crate::ids::CoflowId;
 use crate::paths::choose::PathPolicy;
-use crate::paths::optimise::Flow;
+use crate::paths::optimise::RoutedFlow;
 use crate::paths::searches::Searches;
 use crate::paths::types::possible;
-use crate::paths::{List, Load};
+use crate::paths::{List, SwitchRates};
 use crate::topology::types::Types;
 
 impl Paths {
@@ -28,8 +28,8 @@ impl Paths {
     }
 
     /// The types of a pair of hosts: those of the open coflow with the lowest number that has any.
-    fn types_of(&self, pair: Pair) -> Types {
-        let own = |flows: &Vec<Flow>| {
+    fn types_of(&self, pair: HostPair) -> Types {
+        let own = |flows: &Vec<RoutedFlow>| {
             flows
                 .binary_search_by_key(&pair, |f| (f.from, f.to))
                 .ok()
@@ -40,7 +40,7 @@ impl Paths {
 
     /// Gives these pairs of hosts the types that they have now; one whose types are others than
     /// before gets its list again. O(pairs x coflows with types x log flows).
-    pub(super) fn retype(&mut self, pairs: impl IntoIterator<Item = Pair>) {
+    pub(super) fn retype(&mut self, pairs: impl IntoIterator<Item = HostPair>) {
         for pair in pairs {
             let types = self.types_of(pair);
             if let Some(all) = self.flows.get_mut(&pair).filter(|all| all.types != types) {
@@ -56,7 +56,7 @@ impl Paths {
         if self.policy == PathPolicy::Hit {
             return;
         }
-        let (mut searches, load) = (Searches::default(), Load::new(&web.net));
+        let (mut searches, load) = (Searches::default(), SwitchRates::new(&web.net));
         for f in self.flows.values_mut().filter(|f| f.list.0.is_empty() && !f.types.are_free()) {
             let found = searches.of_types(&web.net, &load, (f.from, f.to), 0, &f.types);
             f.list = found.map(|f| f.0).unwrap_or_default();
@@ -70,7 +70,7 @@ impl Paths {
     }
 
     /// The same of all open coflows, each pair once.
-    pub(super) fn unmet(&self, web: &Web) -> BTreeSet<Pair> {
+    pub(super) fn unmet(&self, web: &Web) -> BTreeSet<HostPair> {
         let of_coflows = self
             .of_types()
             .flatten()
@@ -78,18 +78,18 @@ impl Paths {
         of_coflows.filter(|f| self.is_unmet(web, f)).map(|f| (f.from, f.to)).collect()
     }
 
-    fn is_unmet(&self, web: &Web, f: &Flow) -> bool {
+    fn is_unmet(&self, web: &Web, f: &RoutedFlow) -> bool {
         !f.types.are_free()
             && web.net.check_types(&self.list_of(web, (f.from, f.to)), &f.types).is_err()
     }
 
     /// The flows of the open coflows with types.
-    fn of_types(&self) -> impl Iterator<Item = &Vec<Flow>> {
+    fn of_types(&self) -> impl Iterator<Item = &Vec<RoutedFlow>> {
         self.with_types.iter().filter_map(|id| self.coflows.get(id))
     }
 
     /// The types of pairs of hosts that have any.
-    pub(super) fn typed(&self) -> BTreeMap<Pair, &Types> {
+    pub(super) fn typed(&self) -> BTreeMap<HostPair, &Types> {
         self.flows
             .iter()
             .filter(|f| !f.1.types.are_free())

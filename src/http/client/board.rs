@@ -8,8 +8,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::Client;
 use crate::api::wire::{self, Job, JobsReport};
-use crate::placement::decision::{Decision, MOST_KEPT};
-use crate::scheduler::record::{JobRecord, Snapshot, TaskCounts};
+use crate::placement::decision::{MOST_KEPT, PlacementDecision};
+use crate::scheduler::record::{JobRecord, SchedulerSnapshot, TaskCounts};
 
 /// Time between two reports.
 const EVERY: Duration = Duration::from_millis(250);
@@ -21,11 +21,11 @@ const DECISIONS: usize = 400;
 /// A thread that reports. A daemon that answers slowly does not hold up the scheduler: it hears
 /// less often.
 pub struct Reporter {
-    to: Option<SyncSender<(Snapshot, Vec<Decision>)>>,
+    to: Option<SyncSender<(SchedulerSnapshot, Vec<PlacementDecision>)>>,
     thread: Option<JoinHandle<()>>,
     last: Option<Instant>,
     /// Decisions that were not reported yet.
-    decisions: Vec<Decision>,
+    decisions: Vec<PlacementDecision>,
 }
 
 impl Reporter {
@@ -39,7 +39,7 @@ impl Reporter {
             slots,
             told: BTreeMap::new(),
         };
-        let (to, told) = sync_channel::<(Snapshot, Vec<Decision>)>(1);
+        let (to, told) = sync_channel::<(SchedulerSnapshot, Vec<PlacementDecision>)>(1);
         let body = move || told.into_iter().for_each(|(s, decisions)| work.report(&s, &decisions));
         let thread = std::thread::Builder::new().name("reports".into()).spawn(body).ok();
         Self { to: Some(to), thread, last: None, decisions: Vec::new() }
@@ -47,7 +47,7 @@ impl Reporter {
 
     /// Reports jobs, at most four times a second, and the decisions since the last call. A report
     /// that is lost changes no decision of the daemon.
-    pub fn tell(&mut self, s: &Snapshot, decisions: Vec<Decision>) {
+    pub fn tell(&mut self, s: &SchedulerSnapshot, decisions: Vec<PlacementDecision>) {
         self.keep(decisions);
         if self.last.is_some_and(|t| t.elapsed() < EVERY) {
             return;
@@ -62,13 +62,13 @@ impl Reporter {
     }
 
     /// Keeps the newest decisions until they are reported.
-    fn keep(&mut self, decisions: Vec<Decision>) {
+    fn keep(&mut self, decisions: Vec<PlacementDecision>) {
         self.decisions.extend(decisions);
         self.decisions.drain(..self.decisions.len().saturating_sub(MOST_KEPT));
     }
 
     /// Reports how jobs are at the end, and waits until that was sent.
-    pub fn finish(mut self, s: &Snapshot) {
+    pub fn finish(mut self, s: &SchedulerSnapshot) {
         if let Some(to) = self.to.take() {
             let _ = to.send((s.clone(), std::mem::take(&mut self.decisions)));
         }
@@ -90,7 +90,7 @@ struct Work {
 
 impl Work {
     /// Tells what has changed, in as many reports as it needs.
-    fn report(&mut self, s: &Snapshot, decisions: &[Decision]) {
+    fn report(&mut self, s: &SchedulerSnapshot, decisions: &[PlacementDecision]) {
         let changed: Vec<Job> = s
             .jobs
             .iter()
@@ -116,7 +116,12 @@ impl Work {
     }
 
     /// Sends one report; returns whether it was taken.
-    fn send(&mut self, s: &Snapshot, jobs: Vec<Job>, decisions: Vec<wire::Decision>) -> bool {
+    fn send(
+        &mut self,
+        s: &SchedulerSnapshot,
+        jobs: Vec<Job>,
+        decisions: Vec<wire::Decision>,
+    ) -> bool {
         let (workload, policy) = (self.workload.clone(), s.policy.clone());
         let report = JobsReport {
             run: self.run,

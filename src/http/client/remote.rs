@@ -19,7 +19,7 @@ use super::{Client, Error, PAUSE, TRIES};
 use crate::api::wire;
 use crate::coflows::{CoflowRecord, CoflowSpec};
 use crate::ids::{CoflowId, FlowId, JobId, RackId};
-use crate::placement::advisor::{Request, Shuffle};
+use crate::placement::advisor::{PlacementRequest, ShuffleSpec};
 use crate::runtime::jobs::live::{Network, NetworkEvent};
 use crate::topology::Topology;
 use crate::units::{Bytes, Span};
@@ -193,9 +193,11 @@ impl Network for Remote {
     fn place(
         &mut self,
         what: (JobId, usize),
-        request: &Request,
+        request: &PlacementRequest,
     ) -> Result<Option<Vec<(RackId, u32)>>, String> {
-        let Shuffle::Open { maps, reduces, free, .. } = &request.shuffle else { return Ok(None) };
+        let ShuffleSpec::Open { maps, reduces, free, .. } = &request.shuffle else {
+            return Ok(None);
+        };
         let place = wire::Place {
             maps: maps
                 .iter()

@@ -169,7 +169,8 @@ pub struct Afar {
 
 /// Where tasks of a stage were put at an instant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Decision {
+#[schemars(rename = "Decision")]
+pub struct PlacementDecision {
     /// The job.
     pub job: JobId,
     /// The stage, from 0.
@@ -214,27 +215,27 @@ pub fn most(tasks: impl Iterator<Item = (usize, u32)>) -> Vec<RackTasks> {
 }
 
 /// What is planned for maps, and on which racks how many have started.
-type Planned = (Decision, BTreeMap<RackId, u32>);
+type PlannedMaps = (PlacementDecision, BTreeMap<RackId, u32>);
 
 /// Decisions of a policy that have not been taken from it.
 #[derive(Clone, Debug, Default)]
 pub struct Noted {
     /// Which are kept.
     pub keep: Keep,
-    made: Vec<Decision>,
+    made: Vec<PlacementDecision>,
     /// Of maps, by job, stage, and whether they read from afar.
-    planned: BTreeMap<(JobId, u32, bool), Planned>,
+    planned: BTreeMap<(JobId, u32, bool), PlannedMaps>,
 }
 
 impl Noted {
     /// Takes note of a decision.
-    pub fn made(&mut self, d: Decision) {
+    pub fn made(&mut self, d: PlacementDecision) {
         self.made.push(d);
     }
 
     /// Takes note of a plan for maps, which counts where one starts. The first plan of an instant
     /// says why.
-    pub fn planned(&mut self, d: Decision) {
+    pub fn planned(&mut self, d: PlacementDecision) {
         let key = (d.job, d.stage, d.afar.is_some());
         self.planned.entry(key).or_insert((d, BTreeMap::new()));
     }
@@ -248,13 +249,13 @@ impl Noted {
 
     /// All, in the order of jobs' maps and then as they were made. What was planned and did not
     /// start is forgotten.
-    pub fn take(&mut self) -> Vec<Decision> {
+    pub fn take(&mut self) -> Vec<PlacementDecision> {
         let planned = std::mem::take(&mut self.planned).into_values();
-        let begun = planned.filter(|p| !p.1.is_empty()).map(|(d, racks)| Decision {
+        let begun = planned.filter(|p| !p.1.is_empty()).map(|(d, racks)| PlacementDecision {
             racks: most(racks.into_iter().map(|(r, n)| (r.index(), n))),
             ..d
         });
-        let mut all: Vec<Decision> = begun.collect();
+        let mut all: Vec<PlacementDecision> = begun.collect();
         all.append(&mut self.made);
         all
     }
@@ -262,15 +263,15 @@ impl Noted {
 
 /// Decisions that are kept for those who ask.
 #[derive(Clone, Debug, Default)]
-pub struct Kept {
+pub struct KeptDecisions {
     /// Which are kept.
     pub keep: Keep,
-    all: VecDeque<Decision>,
+    all: VecDeque<PlacementDecision>,
     /// How many were made before the first that is kept.
     before: u64,
 }
 
-impl Kept {
+impl KeptDecisions {
     /// Of none yet.
     pub fn of(keep: Keep) -> Self {
         Self { keep, ..Self::default() }
@@ -278,7 +279,7 @@ impl Kept {
 
     /// Keeps these. Those about one job are all kept: they are no more than its tasks. Of all jobs
     /// the oldest are forgotten beyond [`MOST_KEPT`].
-    pub fn keep(&mut self, made: Vec<Decision>) {
+    pub fn keep(&mut self, made: Vec<PlacementDecision>) {
         self.all.extend(made);
         while self.keep == Keep::All && self.all.len() > MOST_KEPT {
             self.all.pop_front();
@@ -287,7 +288,7 @@ impl Kept {
     }
 
     /// Those that are kept, but for the first `known` that were made.
-    pub fn after(&self, known: u64) -> impl Iterator<Item = &Decision> {
+    pub fn after(&self, known: u64) -> impl Iterator<Item = &PlacementDecision> {
         self.all.iter().skip(usize::try_from(known.saturating_sub(self.before)).unwrap_or(0))
     }
 
@@ -301,8 +302,8 @@ impl Kept {
 mod tests {
     use super::*;
 
-    fn decision(job: u32) -> Decision {
-        Decision {
+    fn decision(job: u32) -> PlacementDecision {
+        PlacementDecision {
             job: JobId(job),
             stage: 0,
             at: Time(0),
@@ -322,7 +323,7 @@ mod tests {
     fn the_oldest_of_all_jobs_are_forgotten_and_none_of_one() {
         let made = MOST_KEPT as u64 + 5;
         for (keep, first) in [(Keep::All, 5), (Keep::Job(JobId(1)), 0)] {
-            let mut kept = Kept::of(keep);
+            let mut kept = KeptDecisions::of(keep);
             (0..made).for_each(|k| kept.keep(vec![decision(k as u32)]));
             let jobs = |known| kept.after(known).map(|d| u64::from(d.job.0)).collect::<Vec<_>>();
             assert_eq!((kept.made(), jobs(0)), (made, (first..made).collect()));

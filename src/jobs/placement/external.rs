@@ -1,7 +1,7 @@
 //! A placement policy outside of Heliostat: a program says which task gets a free slot.
 //!
-//! The scheduler asks with [`Question`] where it would ask another policy with
-//! [`Placement::offer`], and takes [`Answer`]; how they reach the program is the runtime's
+//! The scheduler asks with [`OfferQuestion`] where it would ask another policy with
+//! [`Placement::offer`], and takes [`OfferAnswer`]; how they reach the program is the runtime's
 //! business. All else (where data goes, when a stage may have slots) is as under the fallback,
 //! which also decides where the program does not.
 
@@ -11,10 +11,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Kind;
-use super::offers::{Answer, Question, ReadyJob, ReadyStage, Shuffled, Start};
+use super::offers::{OfferAnswer, OfferQuestion, ReadyJob, ReadyStage, Shuffled, Start};
 use super::policy::{
-    Alarm, Block, Locality, Pick, Placement, Shuffle, StageCounts, TaskAt, Unanswered, View,
-    startable,
+    Block, FetchStart, Locality, OfferAlarm, Pick, Placement, StageCounts, TaskAt, Unanswered,
+    View, startable,
 };
 use super::registry::Spec;
 use super::spec::{BadOption, Common, PolicyOptions};
@@ -140,13 +140,13 @@ impl PolicyOptions for ExternalOptions {
 
     fn build(&self, common: &Common, elephant: Bytes) -> Box<dyn Placement> {
         let fallback = Spec { common: common.clone(), ..Spec::new(self.external.fallback) };
-        Box::new(External {
+        Box::new(ExternalPlacement {
             fallback: fallback.build(elephant),
             asked: None,
             to_ask: None,
             answer: None,
             questions: 0,
-            alarm: Alarm::default(),
+            alarm: OfferAlarm::default(),
             fallbacks: 0,
             late_answers: 0,
             first_fallback: None,
@@ -155,10 +155,10 @@ impl PolicyOptions for ExternalOptions {
 }
 
 /// The offer of a slot of a rack. O(racks (ready stages + 1) + hosts of the rack x ready stages).
-fn question(view: &dyn View, rack: RackId, offer: u64) -> Question {
+fn question(view: &dyn View, rack: RackId, offer: u64) -> OfferQuestion {
     let racks = || view.topology().racks.iter().map(|r| r.id);
     let hosts = view.topology().hosts_of(rack).iter().filter(|h| view.is_up(h.id));
-    Question {
+    OfferQuestion {
         offer,
         at_ns: view.now(),
         rack,
@@ -205,7 +205,7 @@ fn ready_stage(view: &dyn View, (job, stage): (JobId, usize), rack: RackId) -> R
 ///
 /// # Errors
 /// What cannot start, and why.
-fn pick(answer: &Answer, view: &dyn View) -> Result<Option<Pick>, String> {
+fn pick(answer: &OfferAnswer, view: &dyn View) -> Result<Option<Pick>, String> {
     let Some(Start { job, stage, host, task }) = answer.start else { return Ok(None) };
     if !view.ready().any(|j| j == job) || !startable(view, job).any(|s| s == stage) {
         return Err(format!("no task of stage {stage} of job {} may start now", job.0));
@@ -228,22 +228,22 @@ fn pick(answer: &Answer, view: &dyn View) -> Result<Option<Pick>, String> {
 
 /// The policy. An offer is put off until the program has answered: [`Placement::take_question`],
 /// [`Placement::advised`].
-struct External {
+struct ExternalPlacement {
     fallback: Box<dyn Placement>,
     /// The rack of the offer that is being asked about.
     asked: Option<RackId>,
     /// What is asked, until the scheduler has taken it.
-    to_ask: Option<Question>,
+    to_ask: Option<OfferQuestion>,
     /// What came of it, for the offer when it is made again.
-    answer: Option<Result<Answer, NoAnswer>>,
+    answer: Option<Result<OfferAnswer, NoAnswer>>,
     questions: u64,
-    alarm: Alarm,
+    alarm: OfferAlarm,
     fallbacks: u64,
     late_answers: u64,
     first_fallback: Option<String>,
 }
 
-impl External {
+impl ExternalPlacement {
     fn ask(&mut self, view: &dyn View, rack: RackId) {
         let question = question(view, rack, self.questions);
         if !question.ready.is_empty() {
@@ -256,7 +256,7 @@ impl External {
         &mut self,
         view: &dyn View,
         rack: RackId,
-        answer: Result<Answer, NoAnswer>,
+        answer: Result<OfferAnswer, NoAnswer>,
     ) -> Option<Pick> {
         match answer.and_then(|a| Ok((pick(&a, view)?, a.again_at_ns))) {
             Ok((pick, again)) => {
@@ -275,7 +275,7 @@ impl External {
     }
 }
 
-impl Placement for External {
+impl Placement for ExternalPlacement {
     fn name(&self) -> &'static str {
         Kind::External.name()
     }
@@ -302,11 +302,11 @@ impl Placement for External {
         }
     }
 
-    fn take_question(&mut self) -> Option<Question> {
+    fn take_question(&mut self) -> Option<OfferQuestion> {
         self.to_ask.take()
     }
 
-    fn advised(&mut self, answer: Result<Answer, NoAnswer>) {
+    fn advised(&mut self, answer: Result<OfferAnswer, NoAnswer>) {
         self.answer = Some(answer);
     }
 
@@ -327,7 +327,7 @@ impl Placement for External {
         self.fallback.woken(now);
     }
 
-    fn shuffle(&mut self, view: &dyn View, job: JobId, stage: usize) -> Shuffle {
+    fn shuffle(&mut self, view: &dyn View, job: JobId, stage: usize) -> FetchStart {
         self.fallback.shuffle(view, job, stage)
     }
 

@@ -35,7 +35,7 @@ pub mod replicas;
 pub mod spec;
 pub mod why;
 
-use policy::{Flows, Order, Placement, ReduceStart};
+use policy::{FlowGranularity, JobOrder, Placement, ReduceStart};
 use registry::policies;
 use spec::{BadOption, Common, PolicyOptions as _};
 

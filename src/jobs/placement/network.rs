@@ -28,7 +28,7 @@ pub struct Needs {
 
 /// A task that holds a slot and has input to come over the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Input {
+pub struct TaskInput {
     /// Whose.
     pub job: JobId,
     /// Which stage.

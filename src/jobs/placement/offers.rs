@@ -10,7 +10,7 @@ use crate::units::{Bytes, Time};
 
 /// All that a program may decide by: which task shall have a free slot of this rack?
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Question {
+pub struct OfferQuestion {
     /// Number of the offer, from zero; the answer repeats it.
     pub offer: u64,
     /// Now.
@@ -76,7 +76,7 @@ pub struct Shuffled {
 /// What a program answers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Answer {
+pub struct OfferAnswer {
     /// The offer.
     pub offer: u64,
     /// What starts; `None`: nothing, until something changes in the rack or a stage becomes ready.

@@ -6,11 +6,11 @@
 //! the run (offline planning of recurring jobs), when a job's data is placed, when a rack has a
 //! free slot, when a shuffle could start, when the cluster changes.
 
-use super::advisor::Request;
-use super::decision::{Decision, Keep};
+use super::advisor::PlacementRequest;
+use super::decision::{Keep, PlacementDecision};
 pub use super::locality::Locality;
-pub use super::network::{FlowAt, Input, Needs};
-use super::offers::{Answer, Question};
+pub use super::network::{FlowAt, Needs, TaskInput};
+use super::offers::{OfferAnswer, OfferQuestion};
 use super::why::Why;
 use crate::circuits::external::NoAnswer;
 use crate::ids::{CoflowId, FlowId, HostId, JobId, RackId};
@@ -46,7 +46,8 @@ pub type Block = Vec<HostId>;
     schemars::JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
-pub enum Order {
+#[schemars(rename = "Order")]
+pub enum JobOrder {
     /// As they came, whatever their queue.
     Fifo,
     /// Queues by slots held over weight, jobs of a queue by slots held.
@@ -59,7 +60,7 @@ pub enum Order {
     Srpt,
 }
 
-impl Order {
+impl JobOrder {
     /// Whether all queues are served as one.
     pub fn is_one_queue(self) -> bool {
         matches!(self, Self::Fifo | Self::Srpt)
@@ -128,7 +129,7 @@ impl Pick {
 
 /// Whether reduce tasks that hold slots may begin to fetch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Shuffle {
+pub enum FetchStart {
     /// What there is to fetch is fetched now, as one coflow.
     Start,
     /// Those in these racks fetch, the others wait on; they are asked about again when a task of
@@ -141,13 +142,13 @@ pub enum Shuffle {
 
 /// What a policy asks the controller of the network: where the tasks of a stage shall go.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Asked {
+pub struct AdviceRequest {
     /// Whose.
     pub job: JobId,
     /// Which stage.
     pub stage: usize,
     /// What it will shuffle.
-    pub request: Request,
+    pub request: PlacementRequest,
 }
 
 /// The numbers of a stage.
@@ -253,7 +254,7 @@ pub trait View {
 
     /// Tasks on the host that have input to come over the network, in the order in which they got
     /// their slots.
-    fn inputs(&self, host: HostId) -> Box<dyn Iterator<Item = Input> + '_>;
+    fn inputs(&self, host: HostId) -> Box<dyn Iterator<Item = TaskInput> + '_>;
     /// Bytes that they have still to get. O(1).
     fn inputs_left(&self, host: HostId) -> Bytes;
     /// Flows on their way into the host, in the order of coflow and flow. O(flows log coflows).
@@ -277,9 +278,9 @@ pub trait View {
     /// How long a task will compute.
     fn computing_time(&self, job: JobId, stage: usize, task: u32) -> Span;
     /// The order of the job's queue.
-    fn order(&self, job: JobId) -> Order;
+    fn order(&self, job: JobId) -> JobOrder;
     /// The oldest unfinished job of the job's queue; of all queues if they are served as one
-    /// ([`Order::is_one_queue`] for all).
+    /// ([`JobOrder::is_one_queue`] for all).
     fn head(&self, job: JobId) -> Option<JobId>;
 }
 
@@ -328,12 +329,12 @@ pub trait Placement: Send {
 
     /// What a program must be asked before the last offer can be decided; `offer` then said `None`,
     /// and is called again for the same rack after [`Placement::advised`].
-    fn take_question(&mut self) -> Option<Question> {
+    fn take_question(&mut self) -> Option<OfferQuestion> {
         None
     }
 
     /// What the program has answered, or why there is no answer.
-    fn advised(&mut self, answer: Result<Answer, NoAnswer>) {
+    fn advised(&mut self, answer: Result<OfferAnswer, NoAnswer>) {
         let _ = answer;
     }
 
@@ -353,7 +354,7 @@ pub trait Placement: Send {
     }
 
     /// What it has noted since the last call.
-    fn take_decisions(&mut self) -> Vec<Decision> {
+    fn take_decisions(&mut self) -> Vec<PlacementDecision> {
         Vec::new()
     }
 
@@ -369,9 +370,9 @@ pub trait Placement: Send {
     }
 
     /// Whether the tasks of a stage that wait for their shuffle may fetch what there is.
-    fn shuffle(&mut self, view: &dyn View, job: JobId, stage: usize) -> Shuffle {
+    fn shuffle(&mut self, view: &dyn View, job: JobId, stage: usize) -> FetchStart {
         let _ = (view, job, stage);
-        Shuffle::Start
+        FetchStart::Start
     }
 
     /// The strict priority, 0 (first) to 7, of a coflow of these bytes into a stage that begins
@@ -399,7 +400,7 @@ pub trait Placement: Send {
 
     /// What is to be asked of the controller, since the last call. Each question is answered once,
     /// by [`Placement::answered`].
-    fn take_asks(&mut self) -> Vec<Asked> {
+    fn take_asks(&mut self) -> Vec<AdviceRequest> {
         Vec::new()
     }
 
@@ -452,7 +453,8 @@ pub trait Placement: Send {
     schemars::JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
-pub enum Flows {
+#[schemars(rename = "Flows")]
+pub enum FlowGranularity {
     /// Tasks of a stage that start to fetch at one instant on one host share a flow from each
     /// sending host.
     #[default]
@@ -461,7 +463,7 @@ pub enum Flows {
     Task,
 }
 
-impl Flows {
+impl FlowGranularity {
     /// Whether it is the default.
     pub fn is_usual(&self) -> bool {
         *self == Self::default()
@@ -470,9 +472,9 @@ impl Flows {
 
 /// When offers that were declined shall be made again: the earliest of several times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Alarm(Option<Time>);
+pub struct OfferAlarm(Option<Time>);
 
-impl Alarm {
+impl OfferAlarm {
     /// At this time at the latest.
     pub fn by(&mut self, time: Time) {
         self.0 = Some(self.0.map_or(time, |t| t.min(time)));

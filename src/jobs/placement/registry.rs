@@ -41,7 +41,7 @@ macro_rules! policies {
             }
 
             /// The order of jobs of a file that gives none.
-            pub fn order(self) -> Order {
+            pub fn order(self) -> JobOrder {
                 match self {
                     $(Self::$kind => <$options>::ORDER),*
                 }
@@ -55,7 +55,7 @@ macro_rules! policies {
             }
 
             /// Whose flows there are, in a file that does not say it.
-            pub fn flows(self) -> Flows {
+            pub fn flows(self) -> FlowGranularity {
                 match self {
                     $(Self::$kind => <$options>::FLOWS),*
                 }

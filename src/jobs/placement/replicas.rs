@@ -16,7 +16,7 @@ pub type Replicas = [RackId; 3];
 
 /// Racks for the first, second and third replicas of a job's blocks (Co-scheduler section IV-D.3).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Sets {
+pub struct ReplicaSets {
     /// Each in ascending order.
     #[serde(serialize_with = "by_name::lists")]
     pub sets: [Vec<RackId>; 3],
@@ -25,7 +25,7 @@ pub struct Sets {
     pub disjoint: bool,
 }
 
-impl Sets {
+impl ReplicaSets {
     /// `width` random racks of `racks` for each set; a width above the number of racks is taken as
     /// all of them. O(racks).
     ///
@@ -158,18 +158,18 @@ mod tests {
 
         #[test]
         fn sets_are_as_disjoint_as_can_be(racks in 1usize..40, width in 1usize..20, seed in 0u64..99) {
-            let s = Sets::random(racks, width, seed);
+            let s = ReplicaSets::random(racks, width, seed);
             let n = counts(racks, s.sets.iter().flatten().copied());
             prop_assert!(s.sets.iter().all(|set| set.len() == width.min(racks) && set.windows(2).all(|w| w[0] < w[1])));
             prop_assert!(n.iter().max().unwrap() - n.iter().min().unwrap() <= 1);
             prop_assert_eq!(s.disjoint, n.iter().all(|&k| k <= 1));
             prop_assert_eq!(s.racks().len(), (3 * width.min(racks)).min(racks));
-            prop_assert_eq!(Sets::random(racks, width, seed), s);
+            prop_assert_eq!(ReplicaSets::random(racks, width, seed), s);
         }
 
         #[test]
         fn blocks_are_spread_evenly_and_apart(racks in 3usize..40, width in 1usize..14, blocks in 0u32..60) {
-            let s = Sets::random(racks, width, 7);
+            let s = ReplicaSets::random(racks, width, 7);
             let all = s.blocks(blocks);
             prop_assert!(all.iter().all(|b| (0..3).all(|k| s.sets[k].contains(&b[k]))));
             prop_assert!(!s.disjoint || all.iter().all(|b| b[0] != b[1] && b[1] != b[2] && b[0] != b[2]));
@@ -200,6 +200,6 @@ mod tests {
         let mut held = [90, 50, 20, 0].map(Bytes);
         let got = corral(3, Bytes(15), &[RackId(0)], &mut held, 1);
         assert_eq!(got.iter().map(|b| b[1].0).collect::<Vec<_>>(), [3, 2, 3]);
-        assert_eq!(Sets::random(1, 4, 0).blocks(1), [[RackId(0); 3]]);
+        assert_eq!(ReplicaSets::random(1, 4, 0).blocks(1), [[RackId(0); 3]]);
     }
 }

@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::policy::{Flows, Order, Placement, ReduceStart};
+use super::policy::{FlowGranularity, JobOrder, Placement, ReduceStart};
 use crate::paths::Units;
 use crate::topology::Topology;
 use crate::units::{Bytes, Span};
@@ -53,12 +53,12 @@ pub trait PolicyOptions: Default + Serialize + DeserializeOwned + JsonSchema {
     /// The slowstart of a file that gives none, in per cent.
     const SLOWSTART: u32 = 5;
     /// The order of jobs of a file that gives none.
-    const ORDER: Order = Order::Fair;
+    const ORDER: JobOrder = JobOrder::Fair;
     /// When reduce tasks get slots, in a file that does not say it.
     const REDUCES: ReduceStart = ReduceStart::AllPlaced;
-    /// Whose flows there are, in a file that does not say it. A policy that needs [`Flows::Task`]
-    /// has no other.
-    const FLOWS: Flows = Flows::Host;
+    /// Whose flows there are, in a file that does not say it. A policy that needs
+    /// [`FlowGranularity::Task`] has no other.
+    const FLOWS: FlowGranularity = FlowGranularity::Host;
     /// Whether delay scheduling may count offers under this policy.
     const COUNTS_OFFERS: bool = false;
     /// The offers that it counts in a file that says nothing of waits.

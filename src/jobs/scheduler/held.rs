@@ -8,19 +8,19 @@ use crate::ids::JobId;
 /// A value for each job that is held on to. Jobs come by number and are dropped in any order.
 /// Memory: a pointer for each job since the oldest that is held, and the values of those that are.
 #[derive(Clone, Debug)]
-pub struct Held<T> {
+pub struct HeldJobs<T> {
     /// Number of the job of `all`'s first place.
     first: usize,
     all: VecDeque<Option<Box<T>>>,
 }
 
-impl<T> Default for Held<T> {
+impl<T> Default for HeldJobs<T> {
     fn default() -> Self {
         Self { first: 0, all: VecDeque::new() }
     }
 }
 
-impl<T> Held<T> {
+impl<T> HeldJobs<T> {
     /// How many jobs have ever come: the next one has this number.
     pub fn total(&self) -> usize {
         self.first + self.all.len()
@@ -66,7 +66,7 @@ impl<T> Held<T> {
     }
 }
 
-impl<T> Index<JobId> for Held<T> {
+impl<T> Index<JobId> for HeldJobs<T> {
     type Output = T;
 
     /// # Panics
@@ -76,7 +76,7 @@ impl<T> Index<JobId> for Held<T> {
     }
 }
 
-impl<T> IndexMut<JobId> for Held<T> {
+impl<T> IndexMut<JobId> for HeldJobs<T> {
     fn index_mut(&mut self, job: JobId) -> &mut T {
         self.get_mut(job).expect("a job that is held")
     }
@@ -94,7 +94,7 @@ mod tests {
         /// A plain map holds the same, and no place is kept before the oldest job that is held.
         #[test]
         fn what_is_held_is_that_of_a_plain_map(steps in prop::collection::vec((any::<bool>(), 0..30u32), 0..80)) {
-            let (mut held, mut plain, mut total) = (Held::default(), BTreeMap::new(), 0u32);
+            let (mut held, mut plain, mut total) = (HeldJobs::default(), BTreeMap::new(), 0u32);
             for (comes, job) in steps {
                 if comes {
                     held.push(total * 7);

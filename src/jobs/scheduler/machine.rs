@@ -1,4 +1,4 @@
-//! The [`Scheduler`]: events in, actions out.
+//! The [`TaskScheduler`]: events in, actions out.
 //!
 //! Events only change the books. What follows from them (tasks for free slots, reads and shuffles
 //! that may begin) is decided when the next action is asked for. So everything that happens at one
@@ -7,12 +7,12 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use super::record::{Counters, Ended, Explained, TaskRun};
-use super::stage::{Doing, Output, Stage};
-use super::state::{Account, JobState, Settings, State, Transfer};
-use super::{Action, Event, NEVER, Rejected, TaskRef};
+use super::record::{EndedJobs, Explained, SchedulerCounters, TaskRun};
+use super::stage::{Doing, Stage, TaskOutput};
+use super::state::{JobAccount, JobState, SchedulerSettings, SchedulerState, Transfer};
+use super::{NEVER, RejectedEvent, SchedulerAction, SchedulerEvent, TaskRef};
 use crate::ids::{CoflowId, HostId, JobId, RackId};
-use crate::placement::decision::{Keep, Kept};
+use crate::placement::decision::{Keep, KeptDecisions};
 use crate::placement::policy::{Locality, Pick, Placement, ReduceStart};
 use crate::topology::Topology;
 use crate::units::Time;
@@ -24,10 +24,10 @@ mod shuffle;
 mod views;
 
 /// Decides about tasks. See the room's documentation.
-pub struct Scheduler {
-    state: State,
+pub struct TaskScheduler {
+    state: SchedulerState,
     policy: Box<dyn Placement>,
-    actions: VecDeque<Action>,
+    actions: VecDeque<SchedulerAction>,
     /// Whether anything happened since the last dispatch.
     stirred: bool,
     /// Racks whose free slots must be offered.
@@ -49,30 +49,30 @@ pub struct Scheduler {
     /// Shuffles that the policy holds back, until when.
     holds: BTreeMap<(JobId, usize), Time>,
     next_coflow: u32,
-    counters: Counters,
+    counters: SchedulerCounters,
     /// Jobs that have finished and wait for nothing: they are dropped when the event is over.
     over: Vec<JobId>,
-    ended: Ended,
+    ended: EndedJobs,
     /// The job whose starts are explained, when its tasks last gave a slot up, and why they
     /// started.
     explains: Option<JobId>,
     given_up: BTreeMap<TaskRef, Time>,
     explained: Vec<Explained>,
     /// Decisions of the policy, for those who ask.
-    decisions: Kept,
+    decisions: KeptDecisions,
 }
 
-impl Scheduler {
+impl TaskScheduler {
     /// A scheduler over an empty cluster.
     pub fn new(
         topology: Arc<Topology>,
-        settings: Settings,
+        settings: SchedulerSettings,
         mut policy: Box<dyn Placement>,
     ) -> Self {
         let needs = policy.needs(&topology);
         Self {
             dirty: topology.racks.iter().map(|r| r.id).collect(),
-            state: State::new(topology, settings, needs),
+            state: SchedulerState::new(topology, settings, needs),
             policy,
             actions: VecDeque::new(),
             stirred: false,
@@ -84,13 +84,13 @@ impl Scheduler {
             reads: BTreeMap::new(),
             holds: BTreeMap::new(),
             next_coflow: 0,
-            counters: Counters::default(),
+            counters: SchedulerCounters::default(),
             over: Vec::new(),
-            ended: Ended::default(),
+            ended: EndedJobs::default(),
             explains: None,
             given_up: BTreeMap::new(),
             explained: Vec::new(),
-            decisions: Kept::default(),
+            decisions: KeptDecisions::default(),
         }
     }
 
@@ -100,20 +100,20 @@ impl Scheduler {
         self.state.slots.misjudge(percent, seed);
     }
 
-    /// When the scheduler wants [`Event::Tick`].
+    /// When the scheduler wants [`SchedulerEvent::Tick`].
     pub fn poll_timeout(&self) -> Option<Time> {
         let holds = self.holds.values().copied().filter(|&t| t != NEVER).min();
         holds.into_iter().chain(self.policy.wake_at()).min().map(|t| t.max(self.state.now))
     }
 
-    /// Whether the scheduler wants [`Event::Progress`] before it decides about what it has heard
-    /// by `now`.
+    /// Whether the scheduler wants [`SchedulerEvent::Progress`] before it decides about what it has
+    /// heard by `now`.
     pub fn wants_progress(&self, now: Time) -> bool {
         self.stirred && self.state.net.is_due(now)
     }
 
     /// The next thing to do, if any. Tell everything that happened at this instant before asking.
-    pub fn poll_action(&mut self) -> Option<Action> {
+    pub fn poll_action(&mut self) -> Option<SchedulerAction> {
         if self.actions.is_empty() && std::mem::take(&mut self.stirred) {
             self.dispatch();
             if self.decisions.keep != Keep::None {
@@ -128,7 +128,7 @@ impl Scheduler {
     ///
     /// # Errors
     /// What cannot be; the books are then as before.
-    pub fn handle(&mut self, event: Event, now: Time) -> Result<(), Rejected> {
+    pub fn handle(&mut self, event: SchedulerEvent, now: Time) -> Result<(), RejectedEvent> {
         self.state.pass(now);
         if self.unstuck.take_if(|t| *t < now).is_some() {
             self.all_dirty();
@@ -139,22 +139,22 @@ impl Scheduler {
         Ok(())
     }
 
-    fn take(&mut self, event: Event) -> Result<(), Rejected> {
+    fn take(&mut self, event: SchedulerEvent) -> Result<(), RejectedEvent> {
         let now = self.state.now;
         match event {
-            Event::Submitted(job) => self.submitted(*job)?,
-            Event::DataPlaced(job) => self.placed(job)?,
-            Event::TaskFinished(task, attempt) => self.finished(task, attempt)?,
-            Event::FlowFinished(id, flow) => self.flow_finished(id, flow),
-            Event::CoflowFinished(id) => self.coflow_finished(id),
-            Event::Progress { left } => self.state.net.progress(&left, now),
-            Event::HostFailed(host) => self.hosts_failed(&[self.known(host)?]),
-            Event::HostRecovered(host) => self.hosts_recovered(&[self.known(host)?]),
-            Event::RackFailed(rack) => self.hosts_failed(&self.hosts_of(rack)?),
-            Event::RackRecovered(rack) => self.hosts_recovered(&self.hosts_of(rack)?),
-            Event::Placed { job, stage, racks } => self.answered(job, stage, racks)?,
-            Event::Advised { answer } => self.policy.advised(answer),
-            Event::Tick => self.tick(),
+            SchedulerEvent::Submitted(job) => self.submitted(*job)?,
+            SchedulerEvent::DataPlaced(job) => self.placed(job)?,
+            SchedulerEvent::TaskFinished(task, attempt) => self.finished(task, attempt)?,
+            SchedulerEvent::FlowFinished(id, flow) => self.flow_finished(id, flow),
+            SchedulerEvent::CoflowFinished(id) => self.coflow_finished(id),
+            SchedulerEvent::Progress { left } => self.state.net.progress(&left, now),
+            SchedulerEvent::HostFailed(host) => self.hosts_failed(&[self.known(host)?]),
+            SchedulerEvent::HostRecovered(host) => self.hosts_recovered(&[self.known(host)?]),
+            SchedulerEvent::RackFailed(rack) => self.hosts_failed(&self.hosts_of(rack)?),
+            SchedulerEvent::RackRecovered(rack) => self.hosts_recovered(&self.hosts_of(rack)?),
+            SchedulerEvent::Placed { job, stage, racks } => self.answered(job, stage, racks)?,
+            SchedulerEvent::Advised { answer } => self.policy.advised(answer),
+            SchedulerEvent::Tick => self.tick(),
         }
         Ok(())
     }
@@ -164,7 +164,7 @@ impl Scheduler {
         job: JobId,
         stage: usize,
         racks: Option<Vec<(RackId, u32)>>,
-    ) -> Result<(), Rejected> {
+    ) -> Result<(), RejectedEvent> {
         match self.state.jobs.get(job) {
             Some(j) if stage < j.stages.len() => {
                 self.policy.answered(&self.state, job, stage, racks);
@@ -172,32 +172,32 @@ impl Scheduler {
                 Ok(())
             }
             None if self.state.jobs.is_dropped(job) => Ok(()),
-            _ => Err(Rejected(format!("no stage {stage} of job {}", job.0))),
+            _ => Err(RejectedEvent(format!("no stage {stage} of job {}", job.0))),
         }
     }
 
-    fn known(&self, host: HostId) -> Result<HostId, Rejected> {
+    fn known(&self, host: HostId) -> Result<HostId, RejectedEvent> {
         let n = self.state.topology.hosts.len();
         if host.index() < n {
             Ok(host)
         } else {
-            Err(Rejected(format!("no host {}; there are {n}", host.0)))
+            Err(RejectedEvent(format!("no host {}; there are {n}", host.0)))
         }
     }
 
-    fn hosts_of(&self, rack: RackId) -> Result<Vec<HostId>, Rejected> {
+    fn hosts_of(&self, rack: RackId) -> Result<Vec<HostId>, RejectedEvent> {
         let t = &self.state.topology;
         if rack.index() >= t.rack_count() {
-            return Err(Rejected(format!("no rack {}; there are {}", rack.0, t.rack_count())));
+            return Err(RejectedEvent(format!("no rack {}; there are {}", rack.0, t.rack_count())));
         }
         Ok(t.hosts_of(rack).iter().map(|h| h.id).collect())
     }
 
-    fn submitted(&mut self, spec: JobSpec) -> Result<(), Rejected> {
-        spec.check().map_err(Rejected)?;
+    fn submitted(&mut self, spec: JobSpec) -> Result<(), RejectedEvent> {
+        spec.check().map_err(RejectedEvent)?;
         let job = spec.id;
         if job.index() != self.state.jobs.total() {
-            return Err(Rejected(format!(
+            return Err(RejectedEvent(format!(
                 "job {} out of order: the next is {}",
                 job.0,
                 self.state.jobs.total()
@@ -216,23 +216,23 @@ impl Scheduler {
             placed: false,
             unfinished,
             sending: 0,
-            account: Account::default(),
+            account: JobAccount::default(),
         });
         let blocks = self.policy.place_data(&self.state, job);
         for (s, b) in blocks.iter().enumerate() {
-            let State { topology, jobs, .. } = &mut self.state;
+            let SchedulerState { topology, jobs, .. } = &mut self.state;
             jobs[job].stages[s].place(b.clone(), topology);
         }
-        self.actions.push_back(Action::PlaceData { job, blocks });
+        self.actions.push_back(SchedulerAction::PlaceData { job, blocks });
         Ok(())
     }
 
-    fn placed(&mut self, job: JobId) -> Result<(), Rejected> {
+    fn placed(&mut self, job: JobId) -> Result<(), RejectedEvent> {
         if self.state.jobs.is_dropped(job) {
             return Ok(());
         }
         let Some(j) = self.state.jobs.get_mut(job) else {
-            return Err(Rejected(format!("no job {}", job.0)));
+            return Err(RejectedEvent(format!("no job {}", job.0)));
         };
         if std::mem::replace(&mut j.placed, true) {
             return Ok(());
@@ -303,7 +303,7 @@ impl Scheduler {
     }
 
     /// A task has computed: its slot is free and its output is ready.
-    fn finished(&mut self, r: TaskRef, attempt: u32) -> Result<(), Rejected> {
+    fn finished(&mut self, r: TaskRef, attempt: u32) -> Result<(), RejectedEvent> {
         let (job, s) = (r.job, r.stage as usize);
         if self.state.jobs.is_dropped(job) {
             return Ok(());
@@ -315,7 +315,7 @@ impl Scheduler {
             .and_then(|j| j.stages.get(s))
             .and_then(|s| s.tasks.get(r.task as usize));
         let Some(task) = known.copied() else {
-            return Err(Rejected(format!("no task {} of stage {s} of job {}", r.task, job.0)));
+            return Err(RejectedEvent(format!("no task {} of stage {s} of job {}", r.task, job.0)));
         };
         if task.doing != Doing::Computing || task.attempt != attempt {
             return Ok(());
@@ -330,7 +330,7 @@ impl Scheduler {
         *stage.output_on.entry(task.host).or_default() += 1;
         if !stage.outgoing.is_empty() {
             let have = self.take_have(job, s, r.task);
-            self.state.stage_mut(job, s).log.push(Output {
+            self.state.stage_mut(job, s).log.push(TaskOutput {
                 task: r.task,
                 host: task.host,
                 void: false,
@@ -349,7 +349,7 @@ impl Scheduler {
     fn stage_done(&mut self, job: JobId, stage: usize) {
         self.policy.stage_finished(&self.state, job, stage);
         for a in self.policy.take_asks() {
-            self.actions.push_back(Action::AskPlacement {
+            self.actions.push_back(SchedulerAction::AskPlacement {
                 job: a.job,
                 stage: a.stage,
                 request: Box::new(a.request),
@@ -367,7 +367,7 @@ impl Scheduler {
                 self.state.net.touch_all();
             }
             self.counters.jobs_finished += 1;
-            self.actions.push_back(Action::FinishJob(job));
+            self.actions.push_back(SchedulerAction::FinishJob(job));
             if j.sending == 0 {
                 self.over.push(job);
             }
@@ -437,7 +437,7 @@ impl Scheduler {
             self.counters.violations += 1;
         }
         let now = self.state.now;
-        let State { topology, slots, jobs, .. } = &mut self.state;
+        let SchedulerState { topology, slots, jobs, .. } = &mut self.state;
         let stage = &mut jobs[job].stages[s];
         let best = || {
             stage
@@ -478,7 +478,7 @@ impl Scheduler {
         let task = TaskRef { job, stage: s as u32, task: k };
         self.state.expect_input(task, host);
         self.note_why(task, attempt, (host, near));
-        self.actions.push_back(Action::StartTask { task, attempt, host, slot, near });
+        self.actions.push_back(SchedulerAction::StartTask { task, attempt, host, slot, near });
         if reading {
             self.reads.entry((job, s)).or_default().push(k);
         }
@@ -544,7 +544,7 @@ impl Scheduler {
             // again.
             self.dirty.insert(self.state.topology.rack_of(host));
         }
-        self.actions.push_back(Action::Compute { task: r, attempt, span });
+        self.actions.push_back(SchedulerAction::Compute { task: r, attempt, span });
     }
 
     /// Computes if nothing is missing any more.

@@ -1,9 +1,10 @@
 //! The companion task scheduler: it decides which task runs on which slot, and which bytes move
 //! when.
 //!
-//! A [`Scheduler`] takes [`Event`]s and a time, says with [`Scheduler::poll_timeout`] when it wants
-//! to be woken, and with [`Scheduler::poll_action`] what it wants done. It has no clock, socket,
-//! thread or random number inside. Where data and tasks go it asks a
+//! A [`TaskScheduler`] takes [`SchedulerEvent`]s and a time, says with
+//! [`TaskScheduler::poll_timeout`] when it wants to be woken, and with
+//! [`TaskScheduler::poll_action`] what it wants done. It has no clock, socket, thread or random
+//! number inside. Where data and tasks go it asks a
 //! [`Placement`](crate::placement::policy::Placement) policy; this room keeps the books.
 //!
 //! # What happens to a job
@@ -40,8 +41,8 @@ use serde::{Deserialize, Serialize};
 use crate::circuits::external::NoAnswer;
 use crate::coflows::CoflowSpec;
 use crate::ids::{CoflowId, FlowId, HostId, JobId, RackId};
-use crate::placement::advisor::Request;
-use crate::placement::offers::{Answer, Question};
+use crate::placement::advisor::PlacementRequest;
+use crate::placement::offers::{OfferAnswer, OfferQuestion};
 use crate::placement::policy::{Block, Locality};
 use crate::units::{Bytes, Span, Time};
 use crate::workload::jobs::JobSpec;
@@ -58,7 +59,7 @@ pub mod spec;
 pub mod stage;
 pub mod state;
 
-pub use machine::Scheduler;
+pub use machine::TaskScheduler;
 
 /// One task of one job.
 #[derive(
@@ -75,10 +76,10 @@ pub struct TaskRef {
 
 /// What the scheduler hears.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Event {
+pub enum SchedulerEvent {
     /// A job is submitted; ids come in their order from zero.
     Submitted(Box<JobSpec>),
-    /// The blocks of a job are where [`Action::PlaceData`] wanted them.
+    /// The blocks of a job are where [`SchedulerAction::PlaceData`] wanted them.
     DataPlaced(JobId),
     /// A task has computed. Word of an attempt that was given up is ignored.
     TaskFinished(TaskRef, u32),
@@ -87,7 +88,7 @@ pub enum Event {
     FlowFinished(CoflowId, FlowId),
     /// A coflow's last byte was received.
     CoflowFinished(CoflowId),
-    /// How far flows are. Told only while [`Scheduler::wants_progress`].
+    /// How far flows are. Told only while [`TaskScheduler::wants_progress`].
     Progress {
         /// Bytes that every flow on its way has still to send, in the order of coflow and flow.
         left: Vec<(CoflowId, FlowId, Bytes)>,
@@ -100,7 +101,7 @@ pub enum Event {
     RackFailed(RackId),
     /// All hosts of a rack are back.
     RackRecovered(RackId),
-    /// The answer to [`Action::AskPlacement`].
+    /// The answer to [`SchedulerAction::AskPlacement`].
     Placed {
         /// Its job.
         job: JobId,
@@ -109,10 +110,10 @@ pub enum Event {
         /// Tasks by rack; `None`: the controller cannot say.
         racks: Option<Vec<(RackId, u32)>>,
     },
-    /// The answer to [`Action::Consult`], told before anything else.
+    /// The answer to [`SchedulerAction::Consult`], told before anything else.
     Advised {
         /// What the program says, or why it says nothing.
-        answer: Result<Answer, NoAnswer>,
+        answer: Result<OfferAnswer, NoAnswer>,
     },
     /// Time has passed.
     Tick,
@@ -120,8 +121,8 @@ pub enum Event {
 
 /// What the scheduler wants done.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub enum Action {
-    /// Put a job's blocks there (by stage, by task), then say [`Event::DataPlaced`].
+pub enum SchedulerAction {
+    /// Put a job's blocks there (by stage, by task), then say [`SchedulerEvent::DataPlaced`].
     PlaceData {
         /// Its job.
         job: JobId,
@@ -141,7 +142,7 @@ pub enum Action {
         /// How near it is to its block.
         near: Locality,
     },
-    /// Let a task compute for `span`, then say [`Event::TaskFinished`].
+    /// Let a task compute for `span`, then say [`SchedulerEvent::TaskFinished`].
     Compute {
         /// The task.
         task: TaskRef,
@@ -157,8 +158,8 @@ pub enum Action {
         /// Its attempt.
         attempt: u32,
     },
-    /// Send these flows now, then say [`Event::CoflowFinished`] (and, if possible,
-    /// [`Event::FlowFinished`] of each).
+    /// Send these flows now, then say [`SchedulerEvent::CoflowFinished`] (and, if possible,
+    /// [`SchedulerEvent::FlowFinished`] of each).
     StartCoflow {
         /// The coflow, between the hosts of the network as the scheduler's [`Grain`](state::Grain)
         /// has them.
@@ -180,7 +181,7 @@ pub enum Action {
         flows: Vec<(FlowId, u8)>,
     },
     /// Ask the controller of the network where the tasks of a stage shall go, then say
-    /// [`Event::Placed`]; they wait for it.
+    /// [`SchedulerEvent::Placed`]; they wait for it.
     AskPlacement {
         /// The job.
         job: JobId,
@@ -188,13 +189,13 @@ pub enum Action {
         stage: usize,
         /// What will be shuffled; too long for logs.
         #[serde(skip)]
-        request: Box<Request>,
+        request: Box<PlacementRequest>,
     },
-    /// Ask the program which task shall start, then say [`Event::Advised`]; nothing else is decided
-    /// before.
+    /// Ask the program which task shall start, then say [`SchedulerEvent::Advised`]; nothing else
+    /// is decided before.
     Consult {
         /// What it is asked.
-        question: Box<Question>,
+        question: Box<OfferQuestion>,
     },
     /// A job is finished.
     FinishJob(JobId),
@@ -203,7 +204,7 @@ pub enum Action {
 /// Why an event was not accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Rejected(pub String);
+pub struct RejectedEvent(pub String);
 
 /// Since when nothing was decided.
 pub(crate) const NEVER: Time = Time::MAX;

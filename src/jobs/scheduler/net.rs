@@ -28,7 +28,7 @@ pub struct Begin {
 }
 
 #[derive(Clone, Debug)]
-struct Flow {
+struct ActiveFlow {
     from: HostId,
     to: HostId,
     /// Bytes in all, and those that have still to arrive.
@@ -45,15 +45,15 @@ struct Flow {
 
 /// A coflow on its way.
 #[derive(Clone, Debug)]
-struct Open {
+struct CoflowOnItsWay {
     job: JobId,
     stage: usize,
-    flows: Vec<Flow>,
+    flows: Vec<ActiveFlow>,
 }
 
 /// A task with input to come over the network.
 #[derive(Clone, Copy, Debug)]
-pub struct Waiting {
+pub struct WaitingTask {
     /// The task.
     pub task: TaskRef,
     /// Where it holds its slot.
@@ -68,7 +68,7 @@ pub struct Waiting {
     shuffle: u64,
 }
 
-impl Waiting {
+impl WaitingTask {
     /// Whether some of them are on their way.
     pub fn is_coming(&self) -> bool {
         self.flying > 0
@@ -82,7 +82,7 @@ impl Waiting {
 
 /// The kind of input that a task has still to ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum InputKind {
     /// Its block.
     Block,
     /// Its shuffles.
@@ -90,7 +90,7 @@ pub enum Part {
 }
 
 #[derive(Clone, Debug)]
-struct Place {
+struct PlaceBooks {
     /// Flows to it and from it.
     incoming: BTreeSet<(CoflowId, FlowId)>,
     outgoing: BTreeSet<(CoflowId, FlowId)>,
@@ -98,13 +98,13 @@ struct Place {
     inputs: Vec<u32>,
     /// Bytes that they have still to get.
     inputs_left: u64,
-    meter: Meter,
+    meter: ReceiveMeter,
 }
 
 /// The receive rate of a place: a moving average over the time in which something was on its way to
 /// it.
 #[derive(Clone, Copy, Debug)]
-struct Meter {
+struct ReceiveMeter {
     full: BitRate,
     rate: BitRate,
     /// Bytes since the last sample, and the busy time that has ended in which they came.
@@ -114,7 +114,7 @@ struct Meter {
     since: Time,
 }
 
-impl Meter {
+impl ReceiveMeter {
     /// Takes a sample if it was busy for at least `least` since the last one.
     fn sample(&mut self, now: Time, is_busy: bool, (least, percent): (Span, u32)) {
         let busy = self.busy + if is_busy { now.since(self.since) } else { Span::ZERO };
@@ -134,9 +134,9 @@ impl Meter {
 pub struct Net {
     /// What the policy asked for.
     pub needs: Needs,
-    open: BTreeMap<CoflowId, Open>,
-    places: Vec<Place>,
-    inputs: Vec<Option<Waiting>>,
+    open: BTreeMap<CoflowId, CoflowOnItsWay>,
+    places: Vec<PlaceBooks>,
+    inputs: Vec<Option<WaitingTask>>,
     spare: Vec<u32>,
     by_task: BTreeMap<TaskRef, u32>,
     /// By stage: tasks that read their block over the network.
@@ -152,8 +152,8 @@ impl Net {
         let place = |k: usize| {
             let full = t.payload(t.hosts.get(k).map_or(BitRate(1), |h| h.nic));
             let meter =
-                Meter { full, rate: full, received: 0, busy: Span::ZERO, since: Time::ZERO };
-            Place {
+                ReceiveMeter { full, rate: full, received: 0, busy: Span::ZERO, since: Time::ZERO };
+            PlaceBooks {
                 incoming: BTreeSet::new(),
                 outgoing: BTreeSet::new(),
                 inputs: Vec::new(),
@@ -186,7 +186,7 @@ impl Net {
         if !self.needs.network || block + shuffle == 0 {
             return;
         }
-        let w = Waiting { task, at, reads: block > 0, flying: 0, block, shuffle };
+        let w = WaitingTask { task, at, reads: block > 0, flying: 0, block, shuffle };
         let k = self.spare.pop().unwrap_or_else(|| {
             self.inputs.push(None);
             self.inputs.len() as u32 - 1
@@ -207,7 +207,7 @@ impl Net {
     pub fn left(&mut self, task: TaskRef) {
         self.read(task);
         let Some(k) = self.by_task.remove(&task) else { return };
-        let Waiting { at, flying, .. } = self.inputs[k as usize].expect("listed by its task");
+        let WaitingTask { at, flying, .. } = self.inputs[k as usize].expect("listed by its task");
         // Flows that have arrived know their tasks no more.
         let flows: Vec<(CoflowId, FlowId)> = match flying > 0 || !self.needs.flows_by_task {
             true => self.places[at.index()].incoming.iter().copied().collect(),
@@ -247,13 +247,13 @@ impl Net {
     }
 
     /// Sets the bytes of a part that a task has still to ask for.
-    pub fn to_come(&mut self, task: TaskRef, part: Part, bytes: u64) {
+    pub fn to_come(&mut self, task: TaskRef, part: InputKind, bytes: u64) {
         let Some(w) = self.by_task.get(&task).and_then(|&k| self.inputs[k as usize].as_mut())
         else {
             return;
         };
         let old = std::mem::replace(
-            if part == Part::Block { &mut w.block } else { &mut w.shuffle },
+            if part == InputKind::Block { &mut w.block } else { &mut w.shuffle },
             bytes,
         );
         let sum = &mut self.places[w.at.index()].inputs_left;
@@ -275,7 +275,7 @@ impl Net {
             self.by_task.get(&TaskRef { job, stage: stage as u32, task: *task }).copied()
         };
         let by_task = self.needs.flows_by_task;
-        let list = flows.iter().map(|f| Flow {
+        let list = flows.iter().map(|f| ActiveFlow {
             from: f.from,
             to: f.to,
             bytes: f.bytes,
@@ -285,7 +285,7 @@ impl Net {
             task: f.tasks.first().copied().filter(|_| by_task),
             priority: None,
         });
-        let open = Open { job, stage, flows: list.collect() };
+        let open = CoflowOnItsWay { job, stage, flows: list.collect() };
         self.open.insert(id, open);
         for (k, f) in flows.into_iter().enumerate() {
             self.touched.insert(f.to);
@@ -300,7 +300,7 @@ impl Net {
     }
 
     /// Changes a flow, and every sum that it is part of.
-    fn change(&mut self, id: CoflowId, flow: FlowId, f: impl FnOnce(&mut Flow)) {
+    fn change(&mut self, id: CoflowId, flow: FlowId, f: impl FnOnce(&mut ActiveFlow)) {
         let Self { open, places, inputs, .. } = self;
         let Some(o) = open.get_mut(&id) else { return };
         let flow = &mut o.flows[flow.index()];
@@ -393,7 +393,7 @@ impl Net {
     }
 
     /// Tasks at a place with bytes to come, in the order in which they got their slots.
-    pub fn inputs(&self, place: HostId) -> impl Iterator<Item = &Waiting> + '_ {
+    pub fn inputs(&self, place: HostId) -> impl Iterator<Item = &WaitingTask> + '_ {
         let own = self.places.get(place.index()).into_iter().flat_map(|p| &p.inputs);
         own.filter_map(|&k| self.inputs[k as usize].as_ref())
     }
@@ -477,12 +477,12 @@ fn share(left: u64, n: u64, i: u64) -> u64 {
 
 /// Changes a flow, and every sum that it is part of. O(its tasks).
 fn change(
-    places: &mut [Place],
-    inputs: &mut [Option<Waiting>],
-    flow: &mut Flow,
-    f: impl FnOnce(&mut Flow),
+    places: &mut [PlaceBooks],
+    inputs: &mut [Option<WaitingTask>],
+    flow: &mut ActiveFlow,
+    f: impl FnOnce(&mut ActiveFlow),
 ) {
-    let mut book = |flow: &Flow, add: bool| {
+    let mut book = |flow: &ActiveFlow, add: bool| {
         let put = |sum: &mut u64, n: u64| *sum = if add { *sum + n } else { *sum - n };
         if !flow.counts {
             return;

@@ -11,14 +11,14 @@
 
 use std::collections::BTreeSet;
 
-use super::held::Held;
+use super::held::HeldJobs;
 use crate::ids::JobId;
-pub use crate::placement::policy::Order;
+pub use crate::placement::policy::JobOrder;
 
 #[derive(Clone, Debug)]
-struct Queue {
+struct JobQueue {
     weight: u64,
-    order: Order,
+    order: JobOrder,
     running: u64,
     /// Jobs that have not finished.
     open: BTreeSet<JobId>,
@@ -27,11 +27,11 @@ struct Queue {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Job {
+struct QueuedJob {
     queue: u32,
     running: u64,
     ready: bool,
-    /// See [`Queues::ready_below`].
+    /// See [`JobQueues::ready_below`].
     least: u64,
     /// Slot time of its tasks without slots, ns.
     work: u64,
@@ -39,31 +39,32 @@ struct Job {
 
 /// All queues and the jobs in them. Every change is O(log n).
 #[derive(Clone, Debug)]
-pub struct Queues {
-    order: Order,
+pub struct JobQueues {
+    order: JobOrder,
     /// Orders of the first queues, where they differ.
-    orders: Vec<Order>,
-    queues: Vec<Queue>,
-    jobs: Held<Job>,
+    orders: Vec<JobOrder>,
+    queues: Vec<JobQueue>,
+    jobs: HeldJobs<QueuedJob>,
     /// Queues with ready jobs, by what they hold over their weight.
     by_share: BTreeSet<(u64, u32)>,
     /// Ready jobs by what the smallest of their coflows comes to.
     by_least: BTreeSet<(u64, JobId)>,
 }
 
-/// The most jobs that [`Queues::ready_below`] puts into their order; more are looked for among all.
+/// The most jobs that [`JobQueues::ready_below`] puts into their order; more are looked for among
+/// all.
 const FEW: usize = 64;
 
-impl Queues {
+impl JobQueues {
     /// Queues of these weights (zero counts as one); a job of a queue beyond them opens it with
     /// weight one. The first queues have these `orders`, others have `order`.
-    pub fn new(order: Order, orders: &[Order], weights: &[u32]) -> Self {
+    pub fn new(order: JobOrder, orders: &[JobOrder], weights: &[u32]) -> Self {
         let (by_share, by_least) = (BTreeSet::new(), BTreeSet::new());
         let mut all = Self {
             order,
             orders: orders.to_vec(),
             queues: Vec::new(),
-            jobs: Held::default(),
+            jobs: HeldJobs::default(),
             by_share,
             by_least,
         };
@@ -73,7 +74,7 @@ impl Queues {
 
     fn open_queue(&mut self, weight: u32) {
         let order = self.orders.get(self.queues.len()).copied().unwrap_or(self.order);
-        self.queues.push(Queue {
+        self.queues.push(JobQueue {
             weight: u64::from(weight),
             order,
             running: 0,
@@ -89,7 +90,7 @@ impl Queues {
             self.open_queue(1);
         }
         self.queues[queue as usize].open.insert(JobId::from(self.jobs.total()));
-        self.jobs.push(Job { queue, running: 0, ready: false, least: 0, work: 0 });
+        self.jobs.push(QueuedJob { queue, running: 0, ready: false, least: 0, work: 0 });
     }
 
     /// A job has finished and will not be asked about again.
@@ -104,7 +105,7 @@ impl Queues {
     }
 
     /// The order of a job's queue.
-    pub fn order_of(&self, job: JobId) -> Order {
+    pub fn order_of(&self, job: JobId) -> JobOrder {
         self.queues[self.jobs[job].queue as usize].order
     }
 
@@ -135,7 +136,7 @@ impl Queues {
     /// Whether the order looks at the work of jobs: [`Self::set_work`] must be called at every
     /// change.
     pub fn by_work(&self) -> bool {
-        self.order == Order::Srpt || self.orders.contains(&Order::Srpt)
+        self.order == JobOrder::Srpt || self.orders.contains(&JobOrder::Srpt)
     }
 
     /// Says how much slot time the tasks of a job need that have no slot, ns.
@@ -180,7 +181,7 @@ impl Queues {
         Box::new(few.into_iter().map(|f| f.3))
     }
 
-    fn change(&mut self, job: JobId, f: impl FnOnce(&mut Job)) {
+    fn change(&mut self, job: JobId, f: impl FnOnce(&mut QueuedJob)) {
         let j = &mut self.jobs[job];
         let q = &mut self.queues[j.queue as usize];
         if !q.ready.is_empty() {
@@ -201,15 +202,15 @@ impl Queues {
     }
 }
 
-fn key(order: Order, j: &Job) -> u64 {
+fn key(order: JobOrder, j: &QueuedJob) -> u64 {
     match order {
-        Order::Fair => j.running,
-        Order::Srpt => j.work,
-        Order::Fifo | Order::Capacity => 0,
+        JobOrder::Fair => j.running,
+        JobOrder::Srpt => j.work,
+        JobOrder::Fifo | JobOrder::Capacity => 0,
     }
 }
 
-fn share(q: &Queue) -> u64 {
+fn share(q: &JobQueue) -> u64 {
     q.running * (1 << 20) / q.weight
 }
 
@@ -217,12 +218,12 @@ fn share(q: &Queue) -> u64 {
 mod tests {
     use super::*;
 
-    fn filled(order: Order) -> Queues {
+    fn filled(order: JobOrder) -> JobQueues {
         filled_by(order, &[])
     }
 
-    fn filled_by(order: Order, orders: &[Order]) -> Queues {
-        let mut q = Queues::new(order, orders, &[3, 1]);
+    fn filled_by(order: JobOrder, orders: &[JobOrder]) -> JobQueues {
+        let mut q = JobQueues::new(order, orders, &[3, 1]);
         for queue in [0, 1, 0, 1] {
             q.join(queue);
         }
@@ -232,25 +233,25 @@ mod tests {
 
     #[test]
     fn srpt_takes_the_least_work_of_all_queues() {
-        let mut q = filled(Order::Srpt);
+        let mut q = filled(JobOrder::Srpt);
         [30, 10, 20, 10]
             .into_iter()
             .enumerate()
             .for_each(|(j, work)| q.set_work(JobId::from(j), work));
-        let order = |q: &Queues| q.ready().map(|j| j.0).collect::<Vec<_>>();
+        let order = |q: &JobQueues| q.ready().map(|j| j.0).collect::<Vec<_>>();
         assert_eq!(order(&q), [1, 3, 2, 0]);
         // What it holds does not count, what it still needs does.
         q.took(JobId(1));
         q.set_work(JobId(2), 5);
         assert_eq!(
-            (order(&q), q.by_work(), filled(Order::Fair).by_work()),
+            (order(&q), q.by_work(), filled(JobOrder::Fair).by_work()),
             (vec![2, 1, 3, 0], true, false)
         );
     }
 
     /// Jobs that get the first `n` slots, each job wanting all it can have.
-    fn served(mut q: Queues, n: usize) -> Vec<u32> {
-        let next = |q: &mut Queues| {
+    fn served(mut q: JobQueues, n: usize) -> Vec<u32> {
+        let next = |q: &mut JobQueues| {
             let j = q.ready().next().unwrap();
             q.took(j);
             j.0
@@ -260,20 +261,20 @@ mod tests {
 
     #[test]
     fn fair_shares_by_weight_between_queues_and_evenly_within() {
-        assert_eq!(served(filled(Order::Fair), 8), [0, 1, 2, 0, 2, 3, 0, 2]);
-        let many = served(filled(Order::Fair), 400);
+        assert_eq!(served(filled(JobOrder::Fair), 8), [0, 1, 2, 0, 2, 3, 0, 2]);
+        let many = served(filled(JobOrder::Fair), 400);
         let of = |j| many.iter().filter(|&&k| k == j).count();
         assert_eq!([of(0), of(1), of(2), of(3)], [150, 50, 150, 50]);
     }
 
     #[test]
     fn capacity_shares_between_queues_and_keeps_their_order_within() {
-        assert_eq!(served(filled(Order::Capacity), 8), [0, 1, 0, 0, 0, 1, 0, 0]);
+        assert_eq!(served(filled(JobOrder::Capacity), 8), [0, 1, 0, 0, 0, 1, 0, 0]);
     }
 
     #[test]
     fn fifo_knows_no_queues() {
-        let mut q = filled(Order::Fifo);
+        let mut q = filled(JobOrder::Fifo);
         assert_eq!(q.ready().map(|j| j.0).collect::<Vec<_>>(), [0, 1, 2, 3]);
         q.set_ready(JobId(0), None);
         assert_eq!(served(q, 3), [1, 1, 1]);
@@ -282,26 +283,29 @@ mod tests {
     #[test]
     fn queues_may_have_orders_of_their_own() {
         // Shares as under Capacity: the first queue goes by age, the second by slots held.
-        let mixed = filled_by(Order::Fair, &[Order::Fifo, Order::Fair]);
+        let mixed = filled_by(JobOrder::Fair, &[JobOrder::Fifo, JobOrder::Fair]);
         assert_eq!(served(mixed.clone(), 8), [0, 1, 0, 0, 0, 3, 0, 0]);
-        assert_eq!([0, 1].map(|j| mixed.order_of(JobId(j))), [Order::Fifo, Order::Fair]);
-        assert_eq!(served(filled_by(Order::Fifo, &[Order::Fair]), 8), [0, 1, 2, 0, 2, 1, 0, 2]);
+        assert_eq!([0, 1].map(|j| mixed.order_of(JobId(j))), [JobOrder::Fifo, JobOrder::Fair]);
+        assert_eq!(
+            served(filled_by(JobOrder::Fifo, &[JobOrder::Fair]), 8),
+            [0, 1, 2, 0, 2, 1, 0, 2]
+        );
     }
 
     #[test]
     fn the_head_of_a_queue_is_its_oldest_job_until_that_leaves() {
-        let mut q = filled(Order::Fair);
+        let mut q = filled(JobOrder::Fair);
         q.set_ready(JobId(0), None);
         assert_eq!((q.head(JobId(2)), q.head(JobId(3))), (Some(JobId(0)), Some(JobId(1))));
         q.leave(JobId(0));
         assert_eq!(q.head(JobId(2)), Some(JobId(2)));
-        assert_eq!(filled(Order::Fifo).head(JobId(3)), Some(JobId(0)));
+        assert_eq!(filled(JobOrder::Fifo).head(JobId(3)), Some(JobId(0)));
     }
 
     #[test]
     fn jobs_with_small_coflows_are_found_in_the_order_of_all() {
         for jobs in [5u32, 40, 400] {
-            let mut q = Queues::new(Order::Fair, &[], &[3, 1, 2]);
+            let mut q = JobQueues::new(JobOrder::Fair, &[], &[3, 1, 2]);
             (0..jobs).for_each(|k| q.join(k % 3));
             let least = |k: u32| u64::from(k * 7919 % jobs);
             (0..jobs).filter(|k| k % 7 > 0).for_each(|k| q.set_ready(JobId(k), Some(least(k))));
@@ -327,7 +331,7 @@ mod tests {
 
     #[test]
     fn who_is_not_ready_is_not_asked_and_still_counts() {
-        let mut q = filled(Order::Fair);
+        let mut q = filled(JobOrder::Fair);
         (0..6).for_each(|_| q.took(JobId(0)));
         q.set_ready(JobId(0), None);
         assert_eq!(q.ready().map(|j| j.0).collect::<Vec<_>>(), [1, 3, 2]);

@@ -170,7 +170,7 @@ impl JobRecord {
 
 /// What has ended in a run.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Ended {
+pub struct EndedJobs {
     /// Jobs, in the order in which they did.
     pub jobs: Vec<JobRecord>,
     /// Attempts of tasks, in the order in which they did.
@@ -181,7 +181,8 @@ pub struct Ended {
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
 )]
-pub struct Counters {
+#[schemars(rename = "Counters")]
+pub struct SchedulerCounters {
     /// Tasks started, again included.
     pub starts: u64,
     /// Jobs finished.
@@ -220,7 +221,7 @@ pub struct TaskCounts {
 
 /// What the scheduler shows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Snapshot {
+pub struct SchedulerSnapshot {
     /// When it was taken.
     pub now: Time,
     /// The placement policy.
@@ -238,11 +239,11 @@ pub struct Snapshot {
     /// Coflows on their way.
     pub coflows: usize,
     /// Sums over the run.
-    pub counters: Counters,
+    pub counters: SchedulerCounters,
     /// Jobs whose guideline was dropped, and why.
     pub fallbacks: Vec<(JobId, String)>,
-    /// Why the fallback decided [`Counters::fallbacks`]: the first reason other than a late answer,
-    /// else the first one.
+    /// Why the fallback decided [`SchedulerCounters::fallbacks`]: the first reason other than a
+    /// late answer, else the first one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_fallback: Option<String>,
 }

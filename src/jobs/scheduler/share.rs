@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 /// The spread of one shuffle.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Spread {
+pub struct ShuffleSpread {
     base: u64,
     full: u32,
     part: u32,
@@ -41,7 +41,7 @@ pub struct Receivers {
     more: u64,
 }
 
-impl Spread {
+impl ShuffleSpread {
     /// A spread of `bytes` over `senders` x `receivers` pairs, both at least one.
     pub fn new(bytes: u64, senders: u32, receivers: u32) -> Self {
         let pairs = u64::from(senders) * u64::from(receivers);
@@ -116,7 +116,7 @@ mod tests {
             let shares = shares.map(|s| [&s[..n as usize - 1], &[1]].concat());
             let edge = EdgeSpec { shares, ..EdgeSpec::even(0, 1, Bytes(bytes)) };
             let own = edge.by_receiver();
-            let s = own.as_ref().map_or_else(|| Spread::new(bytes, m, n), |b| Spread::by_receiver(b, m));
+            let s = own.as_ref().map_or_else(|| ShuffleSpread::new(bytes, m, n), |b| ShuffleSpread::by_receiver(b, m));
             let pair = |i, j| {
                 let (mut a, mut b) = (Senders::default(), Receivers::default());
                 s.send(&mut a, i);

@@ -17,7 +17,7 @@ use crate::units::{Span, Time};
 
 /// A host's slots.
 #[derive(Clone, Debug)]
-struct Host {
+struct SchedulerHost {
     rack: RackId,
     up: bool,
     /// Free slots, the lowest number last.
@@ -30,7 +30,7 @@ struct Host {
 
 /// A rack's slots.
 #[derive(Clone, Debug, Default)]
-struct Rack {
+struct SchedulerRack {
     free: u32,
     slots: u32,
     hosts_up: u32,
@@ -42,9 +42,9 @@ struct Rack {
 
 /// All slots of a cluster.
 #[derive(Clone, Debug)]
-pub struct Slots {
-    hosts: Vec<Host>,
-    racks: Vec<Rack>,
+pub struct ClusterSlots {
+    hosts: Vec<SchedulerHost>,
+    racks: Vec<SchedulerRack>,
     free: u64,
     /// Hosts with a free slot.
     open: u32,
@@ -55,13 +55,13 @@ pub struct Slots {
     off: (u64, u64),
 }
 
-impl Slots {
+impl ClusterSlots {
     /// All slots of a network, free.
     pub fn new(t: &Topology) -> Self {
         let hosts = t
             .hosts
             .iter()
-            .map(|h| Host {
+            .map(|h| SchedulerHost {
                 rack: h.rack,
                 up: false,
                 free: Vec::new(),
@@ -71,7 +71,7 @@ impl Slots {
             .collect();
         let mut s = Self {
             hosts,
-            racks: vec![Rack::default(); t.rack_count()],
+            racks: vec![SchedulerRack::default(); t.rack_count()],
             free: 0,
             open: 0,
             freed: 0,
@@ -260,11 +260,11 @@ mod tests {
     use super::*;
     use crate::units::BitRate;
 
-    fn slots() -> Slots {
+    fn slots() -> ClusterSlots {
         let mut t = Topology::uniform("t", 0, 0, BitRate(8), BitRate(8), vec![]);
         t.push_rack(2, 2, BitRate(8), BitRate(8));
         t.push_rack(1, 3, BitRate(8), BitRate(8));
-        Slots::new(&t)
+        ClusterSlots::new(&t)
     }
 
     #[test]
@@ -297,7 +297,7 @@ mod tests {
         for (slot, eta) in [(0, 30), (1, 10), (2, 20)] {
             s.expect(HostId(2), slot, Time(eta), (Time(0), Time(eta)));
         }
-        let at = |s: &Slots, n| s.released(RackId(1), n, Time(12));
+        let at = |s: &ClusterSlots, n| s.released(RackId(1), n, Time(12));
         assert_eq!(
             [at(&s, 0), at(&s, 1), at(&s, 2), at(&s, 3), at(&s, 4)],
             [Some(Time(12)), Some(Time(12)), Some(Time(20)), Some(Time(30)), None]
@@ -337,7 +337,7 @@ mod tests {
         (0..3).for_each(|_| t.push_rack(1, 2, BitRate(8), BitRate(8)));
         let cluster = Cluster { racks: 3, hosts: 1, slots: 2, ..Cluster::co_scheduler() };
         let maps = [(RackId(0), Bytes(4 * cluster.elephant.0))];
-        let busy = |mut s: Slots, ends: [u64; 3]| {
+        let busy = |mut s: ClusterSlots, ends: [u64; 3]| {
             for (host, end) in ends.into_iter().enumerate().filter(|e| e.1 > 0) {
                 for slot in 0..2 {
                     s.take(HostId::from(host), Time(0), Time(end));
@@ -346,13 +346,13 @@ mod tests {
             }
             s
         };
-        let chosen = |s: &Slots| {
+        let chosen = |s: &ClusterSlots| {
             let free: Vec<Vec<Span>> = (0..3)
                 .map(|r| {
                     s.releases(RackId(r), Time(1)).into_iter().map(|t| t.since(Time(1))).collect()
                 })
                 .collect();
-            let q = decide::Question {
+            let q = decide::ScheduleQuestion {
                 cluster: &cluster,
                 maps: &maps,
                 reduces: 2,
@@ -362,7 +362,7 @@ mod tests {
             decide::decide(&q, &Idle(&cluster)).unwrap().best().racks.clone()
         };
         let second = 1_000_000_000;
-        let full = busy(Slots::new(&t), [100 * second, 101 * second, 102 * second]);
+        let full = busy(ClusterSlots::new(&t), [100 * second, 101 * second, 102 * second]);
         let wrong = |seed: u64| {
             let mut s = full.clone();
             s.misjudge(50, seed);
@@ -375,7 +375,7 @@ mod tests {
             "half off, each of three racks may seem the first: {others} of 20"
         );
         // While a rack has slots free, the choice does not depend on how long the others will take.
-        let idle = busy(Slots::new(&t), [100 * second, 0, 102 * second]);
+        let idle = busy(ClusterSlots::new(&t), [100 * second, 0, 102 * second]);
         for seed in 0..20 {
             let mut s = idle.clone();
             s.misjudge(50, seed);

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::state::Settings;
+use super::state::SchedulerSettings;
 use crate::placement::Kind;
 use crate::placement::registry::Spec;
 
@@ -12,7 +12,7 @@ pub struct JobPolicy {
     /// Where data and tasks go.
     pub placement: Spec,
     /// Queues and rounds of fetching.
-    pub settings: Settings,
+    pub settings: SchedulerSettings,
 }
 
 impl JobPolicy {
@@ -20,10 +20,10 @@ impl JobPolicy {
     pub fn new(kind: Kind) -> Self {
         Self {
             placement: Spec::new(kind),
-            settings: Settings {
+            settings: SchedulerSettings {
                 order: kind.order(),
                 reduces: kind.reduces(),
-                ..Settings::default()
+                ..SchedulerSettings::default()
             },
         }
     }

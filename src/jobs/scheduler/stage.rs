@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::share::Spread;
+use super::share::ShuffleSpread;
 use crate::ids::{HostId, RackId};
 use crate::placement::policy::{Block, Locality, StageCounts};
 use crate::topology::Topology;
@@ -58,7 +58,7 @@ pub struct Task {
 
 /// The output of one finished task, in the order of finishing.
 #[derive(Clone, Debug)]
-pub struct Output {
+pub struct TaskOutput {
     /// The task.
     pub task: u32,
     /// The host that has it.
@@ -75,7 +75,7 @@ pub struct Incoming {
     /// The sending stage.
     pub from: usize,
     /// How much each sender sends to each receiver.
-    pub spread: Spread,
+    pub spread: ShuffleSpread,
     /// All its bytes.
     pub bytes: Bytes,
     /// The least that a task gets of them.
@@ -86,7 +86,7 @@ pub struct Incoming {
 
 /// Pending tasks that have a block on a host.
 #[derive(Clone, Debug)]
-struct Near {
+struct LocalTasks {
     host: HostId,
     count: u32,
     tasks: Vec<u32>,
@@ -115,7 +115,7 @@ pub struct Stage {
     /// Stages that wait for its output.
     pub outgoing: Vec<usize>,
     /// Outputs in the order in which their tasks finished.
-    pub log: Vec<Output>,
+    pub log: Vec<TaskOutput>,
     /// By task that runs again: the receivers that had its output.
     pub had: BTreeMap<u32, Vec<(usize, u32)>>,
     /// Tasks that hold a slot, have not all their shuffle and fetch nothing now.
@@ -133,7 +133,7 @@ pub struct Stage {
     /// pending.
     by_input: Vec<u32>,
     first: usize,
-    near: Vec<Near>,
+    near: Vec<LocalTasks>,
     in_rack: Vec<(u32, Vec<u32>)>,
 }
 
@@ -160,8 +160,8 @@ impl Stage {
             .map(|e| {
                 let senders = job.stages[e.from].tasks;
                 let spread = match e.by_receiver() {
-                    None => Spread::new(e.bytes.0, senders, n),
-                    Some(bytes) => Spread::by_receiver(&bytes, senders),
+                    None => ShuffleSpread::new(e.bytes.0, senders, n),
+                    Some(bytes) => ShuffleSpread::by_receiver(&bytes, senders),
                 };
                 let least = (0..n).map(|k| spread.all_to(senders, k)).min().unwrap_or(0);
                 Incoming {
@@ -212,13 +212,13 @@ impl Stage {
         pairs.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(&a.1)));
         for group in pairs.chunk_by(|a, b| a.0 == b.0) {
             let tasks: Vec<u32> = group.iter().map(|p| p.1).collect();
-            self.near.push(Near { host: group[0].0, count: tasks.len() as u32, tasks });
+            self.near.push(LocalTasks { host: group[0].0, count: tasks.len() as u32, tasks });
         }
         self.blocks = blocks;
     }
 
     /// Hosts of a rack that hold a pending task's block.
-    fn near_in(&self, t: &Topology, rack: RackId) -> &[Near] {
+    fn near_in(&self, t: &Topology, rack: RackId) -> &[LocalTasks] {
         let r = &t.racks[rack.index()];
         let of = |h: u32| self.near.partition_point(|n| n.host.0 < h);
         &self.near[of(r.first_host.0)..of(r.first_host.0 + r.hosts)]
@@ -378,7 +378,7 @@ impl Stage {
     }
 
     /// Whether a receiver still needs an output of this stage.
-    pub fn needed(&self, output: &Output, receiver: (usize, u32)) -> bool {
+    pub fn needed(&self, output: &TaskOutput, receiver: (usize, u32)) -> bool {
         !output.void && !output.have.contains(&receiver)
     }
 

@@ -6,16 +6,16 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::TaskRef;
-use super::held::Held;
-use super::net::{Net, Part};
-use super::queues::{Order, Queues};
+use super::held::HeldJobs;
+use super::net::{InputKind, Net};
+use super::queues::{JobOrder, JobQueues};
 use super::ramp::Sides;
-use super::slots::Slots;
+use super::slots::ClusterSlots;
 use super::stage::{Doing, Incoming, Stage};
 use crate::ids::{CoflowId, HostId, JobId, RackId};
-use crate::placement::network::{FlowAt, Input, Needs};
+use crate::placement::network::{FlowAt, Needs, TaskInput};
 use crate::placement::policy::{
-    Block, Flows, Locality, Offers, ReduceStart, StageCounts, TaskAt, View,
+    Block, FlowGranularity, Locality, Offers, ReduceStart, StageCounts, TaskAt, View,
 };
 use crate::topology::Topology;
 use crate::units::{BitRate, Bytes, Span, Time};
@@ -23,13 +23,13 @@ use crate::workload::jobs::JobSpec;
 
 /// How the scheduler works, whatever the placement policy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Settings {
+pub struct SchedulerSettings {
     /// The order of jobs.
-    pub order: Order,
+    pub order: JobOrder,
     /// Orders of the first queues, where they differ; others have `order`. With any, queues are
-    /// served apart under `Order::Fifo` too.
+    /// served apart under `JobOrder::Fifo` too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub orders: Vec<Order>,
+    pub orders: Vec<JobOrder>,
     /// Weights of the queues, by number; others have one.
     pub weights: Vec<u32>,
     /// When tasks that wait for others get slots.
@@ -40,21 +40,21 @@ pub struct Settings {
     pub fetch_percent: u32,
     /// Whether each task has flows of its own; under a policy that needs them they have them anyway
     /// ([`Needs::flows_by_task`]).
-    #[serde(default, skip_serializing_if = "Flows::is_usual")]
-    pub flows: Flows,
+    #[serde(default, skip_serializing_if = "FlowGranularity::is_usual")]
+    pub flows: FlowGranularity,
     /// Between which places flows go.
     pub grain: Grain,
 }
 
-impl Default for Settings {
+impl Default for SchedulerSettings {
     fn default() -> Self {
         Self {
-            order: Order::Fair,
+            order: JobOrder::Fair,
             orders: Vec::new(),
             weights: Vec::new(),
             reduces: ReduceStart::AllPlaced,
             fetch_percent: 20,
-            flows: Flows::Host,
+            flows: FlowGranularity::Host,
             grain: Grain::Host,
         }
     }
@@ -103,12 +103,12 @@ pub struct JobState {
     /// given up.
     pub sending: u32,
     /// What is reported.
-    pub account: Account,
+    pub account: JobAccount,
 }
 
 /// What is counted of a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Account {
+pub struct JobAccount {
     /// When its first task got a slot.
     pub started: Option<Time>,
     /// When its last task finished.
@@ -144,7 +144,8 @@ pub struct Transfer {
     pub missing: usize,
     /// By flow: from which rack into which other how many bytes go; none within a rack.
     pub crossing: Vec<(RackId, RackId, Bytes)>,
-    /// By receiving end ([`State::end`]): flows that are missing, and the tasks that wait for them.
+    /// By receiving end ([`SchedulerState::end`]): flows that are missing, and the tasks that wait
+    /// for them.
     pub to: BTreeMap<(HostId, u32), (u32, Vec<u32>)>,
     /// Of a shuffle: by incoming edge, how far the tasks' cursors go when it is there.
     pub upto: Vec<u32>,
@@ -153,21 +154,21 @@ pub struct Transfer {
 }
 
 /// The books.
-pub struct State {
+pub struct SchedulerState {
     /// The network.
     pub topology: Arc<Topology>,
     /// How the scheduler works.
-    pub settings: Settings,
+    pub settings: SchedulerSettings,
     /// The time of the last event.
     pub now: Time,
     /// Nanoseconds until then in which a host had a free slot, over all hosts.
     pub idle: u128,
     /// Jobs that have not finished, or have coflows on their way.
-    pub jobs: Held<JobState>,
+    pub jobs: HeldJobs<JobState>,
     /// Who shall have the next slot.
-    pub queues: Queues,
+    pub queues: JobQueues,
     /// Who has which.
-    pub slots: Slots,
+    pub slots: ClusterSlots,
     /// Coflows on their way.
     pub transfers: BTreeMap<CoflowId, Transfer>,
     /// How far they are, for policies that want to know.
@@ -182,21 +183,21 @@ pub struct State {
     pub fetching: u64,
 }
 
-impl State {
+impl SchedulerState {
     /// A cluster at rest.
-    pub fn new(topology: Arc<Topology>, settings: Settings, mut needs: Needs) -> Self {
-        needs.flows_by_task |= settings.flows == Flows::Task;
+    pub fn new(topology: Arc<Topology>, settings: SchedulerSettings, mut needs: Needs) -> Self {
+        needs.flows_by_task |= settings.flows == FlowGranularity::Task;
         Self {
             net: Net::new(&topology, needs),
-            slots: Slots::new(&topology),
-            queues: Queues::new(settings.order, &settings.orders, &settings.weights),
+            slots: ClusterSlots::new(&topology),
+            queues: JobQueues::new(settings.order, &settings.orders, &settings.weights),
             inbound: vec![0; topology.rack_count()],
             between: vec![(0, 0); topology.rack_count()],
             topology,
             settings,
             now: Time::ZERO,
             idle: 0,
-            jobs: Held::default(),
+            jobs: HeldJobs::default(),
             transfers: BTreeMap::new(),
             computing: 0,
             fetching: 0,
@@ -258,9 +259,11 @@ impl State {
         if self.net.needs.network {
             let host = self.stage(job, stage).tasks[task as usize].host;
             let (part, bytes) = match shuffle {
-                true => (Part::Shuffle, self.shuffle_from_afar(job, stage, task, (host, upto))),
-                false if upto.is_some() => (Part::Block, 0),
-                false => (Part::Block, self.block_from_afar(job, stage, task, host)),
+                true => {
+                    (InputKind::Shuffle, self.shuffle_from_afar(job, stage, task, (host, upto)))
+                }
+                false if upto.is_some() => (InputKind::Block, 0),
+                false => (InputKind::Block, self.block_from_afar(job, stage, task, host)),
             };
             self.net.to_come(TaskRef { job, stage: stage as u32, task }, part, bytes);
         }
@@ -414,7 +417,7 @@ impl State {
     }
 }
 
-impl State {
+impl SchedulerState {
     /// The clock goes on to an instant; one that has passed changes nothing.
     pub fn pass(&mut self, now: Time) {
         if now > self.now {
@@ -424,7 +427,7 @@ impl State {
     }
 }
 
-impl View for State {
+impl View for SchedulerState {
     fn now(&self) -> Time {
         self.now
     }
@@ -522,10 +525,10 @@ impl View for State {
         let (into, out) = self.between[rack.index()];
         (Bytes(into), Bytes(out))
     }
-    fn inputs(&self, host: HostId) -> Box<dyn Iterator<Item = Input> + '_> {
+    fn inputs(&self, host: HostId) -> Box<dyn Iterator<Item = TaskInput> + '_> {
         Box::new(self.net.inputs(self.place(host)).map(|w| {
             let (job, stage) = (w.task.job, w.task.stage as usize);
-            Input {
+            TaskInput {
                 job,
                 stage,
                 task: w.task.task,
@@ -570,7 +573,7 @@ impl View for State {
     fn computing_time(&self, job: JobId, stage: usize, task: u32) -> Span {
         self.jobs[job].spec.stages[stage].times.of(task as usize)
     }
-    fn order(&self, job: JobId) -> Order {
+    fn order(&self, job: JobId) -> JobOrder {
         self.queues.order_of(job)
     }
     fn head(&self, job: JobId) -> Option<JobId> {

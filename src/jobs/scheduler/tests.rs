@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::queues::Order;
-use super::state::{Grain, Settings};
+use super::queues::JobOrder;
+use super::state::{Grain, SchedulerSettings};
 use super::*;
 use crate::placement::advisor;
 use crate::placement::baselines::delay::{Delay, Waits};
@@ -55,18 +55,18 @@ pub(super) fn map_reduce(at: u64, map: (u32, u64), reduce: (u32, u64), shuffle: 
 
 /// A flow of the world.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct OnItsWay {
+pub(super) struct FlowOnItsWay {
     pub from: HostId,
     pub to: HostId,
     pub ends: Time,
 }
 
 /// A scheduler, and a world that checks it at every step.
-pub(super) struct World {
-    pub s: Scheduler,
+pub(super) struct SchedulerWorld {
+    pub s: TaskScheduler,
     pub topology: Arc<Topology>,
     pub now: Time,
-    queue: BTreeMap<(Time, u64), Event>,
+    queue: BTreeMap<(Time, u64), SchedulerEvent>,
     seq: u64,
     /// Slots that are held, and the task and attempt that hold them.
     held: BTreeMap<(HostId, u32), (TaskRef, u32)>,
@@ -78,19 +78,23 @@ pub(super) struct World {
     pub done: BTreeMap<TaskRef, u32>,
     cancelled: BTreeSet<CoflowId>,
     /// Flows on their way.
-    pub flying: BTreeMap<(CoflowId, FlowId), OnItsWay>,
+    pub flying: BTreeMap<(CoflowId, FlowId), FlowOnItsWay>,
     pub sent: BTreeMap<(JobId, bool), u64>,
     pub log: Vec<String>,
 }
 
-impl World {
-    pub fn new(topology: &Arc<Topology>, order: Order, policy: Box<dyn Placement>) -> Self {
-        Self::with(topology, Settings { order, ..Settings::default() }, policy)
+impl SchedulerWorld {
+    pub fn new(topology: &Arc<Topology>, order: JobOrder, policy: Box<dyn Placement>) -> Self {
+        Self::with(topology, SchedulerSettings { order, ..SchedulerSettings::default() }, policy)
     }
 
-    pub fn with(topology: &Arc<Topology>, settings: Settings, policy: Box<dyn Placement>) -> Self {
+    pub fn with(
+        topology: &Arc<Topology>,
+        settings: SchedulerSettings,
+        policy: Box<dyn Placement>,
+    ) -> Self {
         Self {
-            s: Scheduler::new(topology.clone(), settings, policy),
+            s: TaskScheduler::new(topology.clone(), settings, policy),
             topology: topology.clone(),
             now: Time::ZERO,
             queue: BTreeMap::new(),
@@ -107,7 +111,7 @@ impl World {
         }
     }
 
-    pub fn at(&mut self, t: Time, e: Event) {
+    pub fn at(&mut self, t: Time, e: SchedulerEvent) {
         self.seq += 1;
         self.queue.insert((t, self.seq), e);
     }
@@ -115,7 +119,7 @@ impl World {
     pub fn submit(&mut self, jobs: Vec<JobSpec>) {
         for j in JobList::new("l", jobs).jobs {
             self.specs.push(j.clone());
-            self.at(j.arrival, Event::Submitted(Box::new(j)));
+            self.at(j.arrival, SchedulerEvent::Submitted(Box::new(j)));
         }
     }
 
@@ -140,7 +144,7 @@ impl World {
                 self.tell(e);
             }
             if wake.is_some_and(|w| w <= self.now) {
-                self.s.handle(Event::Tick, self.now).unwrap();
+                self.s.handle(SchedulerEvent::Tick, self.now).unwrap();
             }
             if self.s.wants_progress(self.now) {
                 let left = self
@@ -148,7 +152,7 @@ impl World {
                     .iter()
                     .map(|(k, f)| (k.0, k.1, Bytes(f.ends.since(self.now).0)))
                     .collect();
-                self.s.handle(Event::Progress { left }, self.now).unwrap();
+                self.s.handle(SchedulerEvent::Progress { left }, self.now).unwrap();
             }
             while let Some(a) = self.s.poll_action() {
                 self.log.push(format!("{} {}", self.now.0, serde_json::to_string(&a).unwrap()));
@@ -157,15 +161,15 @@ impl World {
         }
     }
 
-    fn tell(&mut self, e: Event) {
+    fn tell(&mut self, e: SchedulerEvent) {
         match &e {
-            Event::FlowFinished(id, _) | Event::CoflowFinished(id)
+            SchedulerEvent::FlowFinished(id, _) | SchedulerEvent::CoflowFinished(id)
                 if self.cancelled.contains(id) =>
             {
                 return;
             }
-            Event::FlowFinished(id, flow) => drop(self.flying.remove(&(*id, *flow))),
-            Event::TaskFinished(r, attempt) => {
+            SchedulerEvent::FlowFinished(id, flow) => drop(self.flying.remove(&(*id, *flow))),
+            SchedulerEvent::TaskFinished(r, attempt) => {
                 let key = self.held.iter().find(|h| *h.1 == (*r, *attempt)).map(|h| *h.0);
                 let Some(key) = key else { return };
                 self.held.remove(&key);
@@ -176,9 +180,9 @@ impl World {
         self.s.handle(e, self.now).unwrap();
     }
 
-    fn act(&mut self, a: Action) {
+    fn act(&mut self, a: SchedulerAction) {
         match a {
-            Action::PlaceData { job, blocks } => {
+            SchedulerAction::PlaceData { job, blocks } => {
                 for b in blocks.iter().flatten() {
                     assert_eq!(
                         b.iter().collect::<BTreeSet<_>>().len(),
@@ -186,9 +190,9 @@ impl World {
                         "a block twice on a host"
                     );
                 }
-                self.at(self.now, Event::DataPlaced(job));
+                self.at(self.now, SchedulerEvent::DataPlaced(job));
             }
-            Action::StartTask { task, attempt, host, slot, .. } => {
+            SchedulerAction::StartTask { task, attempt, host, slot, .. } => {
                 assert!(slot < self.topology.hosts[host.index()].slots, "no such slot");
                 assert!(
                     self.held.insert((host, slot), (task, attempt)).is_none(),
@@ -198,36 +202,42 @@ impl World {
                 self.hosts.insert(task, host);
                 assert_eq!(self.starts[&task], attempt);
             }
-            Action::Compute { task, attempt, span } => {
-                self.at(self.now + span, Event::TaskFinished(task, attempt))
+            SchedulerAction::Compute { task, attempt, span } => {
+                self.at(self.now + span, SchedulerEvent::TaskFinished(task, attempt))
             }
-            Action::StopTask { task, attempt } => self.held.retain(|_, h| *h != (task, attempt)),
-            Action::StartCoflow { coflow, job, shuffle, .. } => {
+            SchedulerAction::StopTask { task, attempt } => {
+                self.held.retain(|_, h| *h != (task, attempt))
+            }
+            SchedulerAction::StartCoflow { coflow, job, shuffle, .. } => {
                 for (k, f) in coflow.flows.iter().enumerate() {
                     assert!(f.from != f.to && f.bytes.0 > 0);
                     *self.sent.entry((job, shuffle)).or_default() += f.bytes.0;
                     let ends = self.now + Span(f.bytes.0);
-                    self.flying
-                        .insert((coflow.id, k.into()), OnItsWay { from: f.from, to: f.to, ends });
-                    self.at(ends, Event::FlowFinished(coflow.id, k.into()));
+                    self.flying.insert(
+                        (coflow.id, k.into()),
+                        FlowOnItsWay { from: f.from, to: f.to, ends },
+                    );
+                    self.at(ends, SchedulerEvent::FlowFinished(coflow.id, k.into()));
                 }
                 let longest = coflow.flows.iter().map(|f| f.bytes.0).max().unwrap();
-                self.at(self.now + Span(longest), Event::CoflowFinished(coflow.id));
+                self.at(self.now + Span(longest), SchedulerEvent::CoflowFinished(coflow.id));
             }
-            Action::AskPlacement { job, stage, request } => {
+            SchedulerAction::AskPlacement { job, stage, request } => {
                 // The answer takes its time.
                 let idle = advisor::NetworkState::idle(&self.topology, Bytes(10));
                 let racks =
                     advisor::decide(&self.topology, &idle, &request).ok().map(|p| p.chosen.racks);
-                self.at(self.now + Span(7), Event::Placed { job, stage, racks });
+                self.at(self.now + Span(7), SchedulerEvent::Placed { job, stage, racks });
             }
-            Action::CancelCoflow(id) => {
+            SchedulerAction::CancelCoflow(id) => {
                 self.flying.retain(|k, _| k.0 != id);
                 self.cancelled.insert(id);
             }
-            Action::Prioritise { coflow, flows } => assert!(!flows.is_empty(), "{coflow:?}"),
-            Action::Consult { .. } => panic!("a program is asked by the runtime only"),
-            Action::FinishJob(_) => {}
+            SchedulerAction::Prioritise { coflow, flows } => {
+                assert!(!flows.is_empty(), "{coflow:?}")
+            }
+            SchedulerAction::Consult { .. } => panic!("a program is asked by the runtime only"),
+            SchedulerAction::FinishJob(_) => {}
         }
     }
 

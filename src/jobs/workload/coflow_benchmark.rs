@@ -10,7 +10,7 @@
 
 use std::fmt::Write as _;
 
-use super::htsim::Group;
+use super::htsim::CoflowGrouping;
 use super::words::Words;
 use super::{Folded, Taken, TraceError, Workload, lines};
 use crate::coflows::{CoflowSpec, FlowSpec};
@@ -75,7 +75,7 @@ impl Sizes {
 /// What happens to flows whose two ports fall on one host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
-pub enum Local {
+pub enum LocalFlows {
     /// They stay in the coflow and take no time.
     #[default]
     Free,
@@ -88,17 +88,17 @@ pub enum Local {
 /// How the ports of a trace become hosts: port p is host (p / R) mod H of rack p mod R, where H is
 /// that rack's number of hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Mapping {
+pub struct PortMapping {
     /// How flows get their sizes.
     pub sizes: Sizes,
     /// What happens to flows within a host.
-    pub local: Local,
+    pub local: LocalFlows,
     /// Only the first coflows of the file.
     pub first: Option<usize>,
     /// Whether ends that the network has not fall on hosts that it has; else they are an error.
     pub fold: bool,
     /// Which flows of an htsim file make a coflow.
-    pub group: Group,
+    pub group: CoflowGrouping,
     /// The most flows for which there is memory, if that is known.
     pub most: Option<u64>,
 }
@@ -236,7 +236,7 @@ impl Trace {
         &self,
         name: &str,
         topology: &Topology,
-        mapping: &Mapping,
+        mapping: &PortMapping,
     ) -> Result<Workload, TraceError> {
         let host = |port| host_of(port, topology);
         let chosen = &self.coflows[..mapping.first.unwrap_or(usize::MAX).min(self.coflows.len())];
@@ -268,7 +268,7 @@ impl Trace {
                 .iter()
                 .partition(|r| r.1 == Bytes::ZERO && mapping.sizes == Sizes::Exact);
             empty += (zero.len() * c.mappers.len()) as u64;
-            if mapping.local == Local::Drop {
+            if mapping.local == LocalFlows::Drop {
                 let within =
                     |to: u64| c.mappers.iter().filter(|&&m| host(m) == host(to)).count() as u64;
                 inside += some.into_iter().map(|r: &(u64, Bytes)| within(r.0)).sum::<u64>();
@@ -359,7 +359,7 @@ impl TraceCoflow {
     /// reducers).
     fn flows(
         &self,
-        mapping: &Mapping,
+        mapping: &PortMapping,
         host: &impl Fn(u64) -> Option<HostId>,
     ) -> Option<Vec<FlowSpec>> {
         let n = self.mappers.len() as u64;
@@ -383,7 +383,7 @@ impl TraceCoflow {
                 let parts =
                     asked.iter().flat_map(|r| own.iter().map(|m| mapping.sizes.part(r.1, m.1, n)));
                 let bytes = parts.fold(Bytes::ZERO, Bytes::saturating_add);
-                if bytes > Bytes::ZERO && (from != to || mapping.local != Local::Drop) {
+                if bytes > Bytes::ZERO && (from != to || mapping.local != LocalFlows::Drop) {
                     flows.push(FlowSpec { from, to, bytes });
                 }
             }
@@ -407,7 +407,7 @@ mod tests {
     fn reads_the_format_and_splits_exactly() {
         let t = parse("6 1\n7 1500 3 0 1 2 2 3:1.0 4:0.5\n").unwrap();
         assert_eq!(t.coflows[0].reducers, [(3, Bytes(MB)), (4, Bytes(MB / 2))]);
-        let w = t.to_workload("w", &topology(6, 1), &Mapping::default()).unwrap();
+        let w = t.to_workload("w", &topology(6, 1), &PortMapping::default()).unwrap();
         let sizes: Vec<_> =
             w.coflows[0].flows.iter().map(|f| (f.from.0, f.to.0, f.bytes.0)).collect();
         assert_eq!(
@@ -422,7 +422,7 @@ mod tests {
             ]
         );
         assert_eq!((w.coflows[0].arrival, w.coflows[0].name.as_str()), (Time(1_500_000_000), "7"));
-        let ceil = Mapping { sizes: Sizes::CeilMb, ..Mapping::default() };
+        let ceil = PortMapping { sizes: Sizes::CeilMb, ..PortMapping::default() };
         let w = t.to_workload("w", &topology(6, 1), &ceil).unwrap();
         assert_eq!(w.coflows[0].flows.iter().map(|f| f.bytes.0).collect::<Vec<_>>(), [MB; 6]);
     }
@@ -434,7 +434,7 @@ mod tests {
             t.to_workload(
                 "w",
                 &topology(6, 1),
-                &Mapping { first, most: Some(most), ..Mapping::default() },
+                &PortMapping { first, most: Some(most), ..PortMapping::default() },
             )
         };
         assert!(of(None, 7).is_ok() && of(Some(1), 6).is_ok());
@@ -449,12 +449,12 @@ mod tests {
     fn ports_fold_onto_racks_and_hosts() {
         // Two racks of two hosts: ports 0 and 4 are h0-0, 1 is h1-0, 2 is h0-1, 3 is h1-1.
         let t = parse("5 1\n1 0 3 0 4 2 2 0:3.0 3:3.0\n").unwrap();
-        let fold = Mapping { fold: true, ..Mapping::default() };
+        let fold = PortMapping { fold: true, ..PortMapping::default() };
         let w = t.to_workload("w", &topology(2, 2), &fold).unwrap();
         let flows: Vec<_> =
             w.coflows[0].flows.iter().map(|f| (f.from.0, f.to.0, f.bytes.0 / MB)).collect();
         assert_eq!(flows, [(0, 0, 2), (0, 3, 2), (1, 0, 1), (1, 3, 1)]);
-        let drop = Mapping { local: Local::Drop, ..fold };
+        let drop = PortMapping { local: LocalFlows::Drop, ..fold };
         assert_eq!(t.to_workload("w", &topology(2, 2), &drop).unwrap().coflows[0].flows.len(), 3);
         assert!(t.to_workload("w", &topology(2, 0), &drop).is_err());
         assert!(t.to_workload("w", &topology(0, 0), &drop).is_err());
@@ -492,7 +492,7 @@ mod tests {
     /// reducer's bytes.
     fn one_by_one(
         c: &TraceCoflow,
-        mapping: &Mapping,
+        mapping: &PortMapping,
         host: &impl Fn(u64) -> HostId,
     ) -> Vec<FlowSpec> {
         let mut pairs = std::collections::BTreeMap::new();
@@ -505,7 +505,7 @@ mod tests {
             for (from, to) in c.mappers.iter().map(|&m| (host(m), host(port))) {
                 let part = each.min(left);
                 left -= part;
-                if part > 0 && (from != to || mapping.local != Local::Drop) {
+                if part > 0 && (from != to || mapping.local != LocalFlows::Drop) {
                     *pairs.entry((from, to)).or_insert(0) += part;
                 }
             }
@@ -524,14 +524,14 @@ mod tests {
         ) {
             let reducers = reducers.into_iter().map(|(p, b)| (p, Bytes(b))).collect();
             let c = TraceCoflow { id: 1, arrival_ms: 0, mappers, reducers };
-            let (sizes, local) = (if ceil { Sizes::CeilMb } else { Sizes::Exact }, if drop { Local::Drop } else { Local::Free });
-            let (mapping, host) = (Mapping { sizes, local, ..Mapping::default() }, |p: u64| HostId((p % hosts) as u32));
+            let (sizes, local) = (if ceil { Sizes::CeilMb } else { Sizes::Exact }, if drop { LocalFlows::Drop } else { LocalFlows::Free });
+            let (mapping, host) = (PortMapping { sizes, local, ..PortMapping::default() }, |p: u64| HostId((p % hosts) as u32));
             prop_assert_eq!(c.flows(&mapping, &|p| Some(host(p))), Some(one_by_one(&c, &mapping, &host)));
         }
 
         #[test]
         fn never_panics(s in "([0-9]{1,3}[ :.\n]){0,40}\\PC{0,20}") {
-            let _ = parse(&s).map(|t| t.to_workload("w", &topology(2, 1), &Mapping::default()));
+            let _ = parse(&s).map(|t| t.to_workload("w", &topology(2, 1), &PortMapping::default()));
         }
 
         #[test]
@@ -550,9 +550,9 @@ mod tests {
             prop_assert_eq!(parse(&trace.write()), Ok(trace.clone()));
             let own = |p: u64| p / (racks as u64) < hosts as u64;
             let fits = trace.coflows.iter().all(|c| c.ports().all(own));
-            let plain = trace.to_workload("w", &topology(racks, hosts), &Mapping::default());
+            let plain = trace.to_workload("w", &topology(racks, hosts), &PortMapping::default());
             prop_assert_eq!(plain.is_ok(), fits);
-            let w = trace.to_workload("w", &topology(racks, hosts), &Mapping { fold: true, ..Mapping::default() }).unwrap();
+            let w = trace.to_workload("w", &topology(racks, hosts), &PortMapping { fold: true, ..PortMapping::default() }).unwrap();
             prop_assert_eq!(w.taken.folded.is_none(), fits);
             let bytes: u64 = trace.coflows.iter().flat_map(|c| &c.reducers).map(|r| r.1.0).sum();
             prop_assert_eq!(w.bytes(), Bytes(bytes));

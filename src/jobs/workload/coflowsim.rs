@@ -26,7 +26,7 @@ const MAX_FLOWS: u64 = 50_000_000;
 
 /// A class of coflows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Class {
+pub struct CoflowClass {
     /// Least and greatest number of mappers, and of reducers.
     pub width: (u64, u64),
     /// Least and greatest size of a flow, in megabytes of 2^20 bytes.
@@ -39,7 +39,7 @@ pub struct Class {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Custom {
     /// The classes, in the order in which they are drawn.
-    pub classes: Vec<Class>,
+    pub classes: Vec<CoflowClass>,
     /// Number of racks, each with a mapper and a reducer of one coflow at most.
     pub racks: u64,
     /// Number of coflows; a class has its share of them, rounded down.
@@ -52,7 +52,7 @@ impl Custom {
     /// The classes that CoflowSim has without arguments, the mix of a Facebook cluster: 41 % short
     /// and narrow, 29 % long and narrow, 9 % short and wide, 21 % long and wide.
     pub fn facebook(racks: u64, coflows: u64, seed: i64) -> Self {
-        let class = |width, megabytes, share| Class { width, megabytes, share };
+        let class = |width, megabytes, share| CoflowClass { width, megabytes, share };
         let (narrow, wide) = ((1, 5.min(racks)), (5.min(racks), racks));
         let classes = vec![
             class(narrow, (1, 10), 41),
@@ -94,7 +94,7 @@ pub fn parse(text: &str) -> Result<Custom, TraceError> {
         let high = args.integer("the greatest width of a class", low, MAX_RACKS)?;
         let least = args.integer("the least megabytes of a class", 1, 1_000_000)?;
         let most = args.integer("the greatest megabytes of a class", least, 1_000_000)?;
-        classes.push(Class { width: (low, high), megabytes: (least, most), share: 0 });
+        classes.push(CoflowClass { width: (low, high), megabytes: (least, most), share: 0 });
     }
     for c in &mut classes {
         c.share = args.integer("the share of a class", 0, 1_000_000)?;
@@ -238,7 +238,7 @@ mod tests {
         let c = parse("SEBF custom 2\n1 5 1 10\n 2 6 10 100 70 30\n 8 10 13\n").unwrap();
         assert_eq!(
             (c.racks, c.coflows, c.seed, c.classes[1]),
-            (8, 10, 13, Class { width: (2, 6), megabytes: (10, 100), share: 30 })
+            (8, 10, 13, CoflowClass { width: (2, 6), megabytes: (10, 100), share: 30 })
         );
         for (text, at, says) in [
             ("", (1, 1), "CUSTOM"),

@@ -14,8 +14,8 @@
 
 use std::collections::BTreeMap;
 
-use super::coflow_benchmark::{Local, Mapping, does_not_fit};
-use super::htsim::Group;
+use super::coflow_benchmark::{LocalFlows, PortMapping, does_not_fit};
+use super::htsim::CoflowGrouping;
 use super::{Folded, Taken, TraceError, Workload, lines};
 use crate::coflows::{CoflowSpec, FlowSpec};
 use crate::ids::{CoflowId, HostId, RackId};
@@ -53,7 +53,7 @@ struct Columns {
 
 /// One end of a flow.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum End {
+enum FlowEnd {
     /// A host by its number.
     Number(u64),
     /// A host or a rack by its name.
@@ -62,10 +62,10 @@ enum End {
 
 /// One line of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Row {
+struct CsvRow {
     line: usize,
     /// Source and destination, with their columns in the line.
-    ends: [(End, usize); 2],
+    ends: [(FlowEnd, usize); 2],
     bytes: Bytes,
     start: Time,
     /// Its coflow; empty if it has none.
@@ -74,8 +74,8 @@ struct Row {
 
 /// Flows of a file, not yet over a network.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Flows {
-    rows: Vec<Row>,
+pub struct CsvFlows {
+    rows: Vec<CsvRow>,
     others: Vec<String>,
 }
 
@@ -155,7 +155,7 @@ pub fn fits(text: &str) -> Result<(), String> {
 ///
 /// # Errors
 /// The first fault, with line and column, and what is allowed there.
-pub fn parse(text: &str) -> Result<Flows, TraceError> {
+pub fn parse(text: &str) -> Result<CsvFlows, TraceError> {
     let mut lines = lines(text);
     let (head, header) = lines.next().unwrap_or((1, ""));
     let columns = Columns::of(header).ok_or_else(|| TraceError {
@@ -164,10 +164,10 @@ pub fn parse(text: &str) -> Result<Flows, TraceError> {
         why: fits(header).err().unwrap_or_default(),
     })?;
     let rows = lines.map(|(n, line)| row(n, line, &columns)).collect::<Result<_, _>>()?;
-    Ok(Flows { rows, others: columns.others })
+    Ok(CsvFlows { rows, others: columns.others })
 }
 
-fn row(line: usize, text: &str, columns: &Columns) -> Result<Row, TraceError> {
+fn row(line: usize, text: &str, columns: &Columns) -> Result<CsvRow, TraceError> {
     let wrong = |column, why| TraceError { line, column, why };
     let cells = cells(text, columns.between).map_err(|column| {
         wrong(column, "a cell that begins with a quote must end with one".into())
@@ -193,9 +193,9 @@ fn row(line: usize, text: &str, columns: &Columns) -> Result<Row, TraceError> {
     let needed = |k: usize, what: &str| {
         cell(k).filter(|c| !c.1.is_empty()).ok_or_else(|| fault(cell(k).unwrap_or((1, "")), what))
     };
-    let place = |k: usize| -> Result<(End, usize), TraceError> {
+    let place = |k: usize| -> Result<(FlowEnd, usize), TraceError> {
         let (at, text) = needed(k, "a host by name or number, or a rack by name")?;
-        Ok((text.parse().map_or_else(|_| End::Name(text.into()), End::Number), at))
+        Ok((text.parse().map_or_else(|_| FlowEnd::Name(text.into()), FlowEnd::Number), at))
     };
     let size = needed(2, "bytes, such as 1000000 or 20MB")?;
     let bytes = size.1.parse::<u64>().map(Bytes).or_else(|_| size.1.parse::<Bytes>());
@@ -217,14 +217,15 @@ fn row(line: usize, text: &str, columns: &Columns) -> Result<Row, TraceError> {
         }
     };
     let coflow = cell(4).map_or(String::new(), |c| c.1.into());
-    Ok(Row { line, ends: [place(0)?, place(1)?], bytes, start, coflow })
+    Ok(CsvRow { line, ends: [place(0)?, place(1)?], bytes, start, coflow })
 }
 
-impl Flows {
+impl CsvFlows {
     /// The least number of hosts that the numbers in it need.
     pub fn hosts(&self) -> u64 {
-        let number =
-            |e: &(End, usize)| if let End::Number(n) = e.0 { n.saturating_add(1) } else { 0 };
+        let number = |e: &(FlowEnd, usize)| {
+            if let FlowEnd::Number(n) = e.0 { n.saturating_add(1) } else { 0 }
+        };
         self.rows.iter().flat_map(|r| &r.ends).map(number).max().unwrap_or(0)
     }
 
@@ -238,14 +239,15 @@ impl Flows {
         &self,
         name: &str,
         topology: &Topology,
-        mapping: &Mapping,
+        mapping: &PortMapping,
     ) -> Result<Workload, TraceError> {
         let hosts = topology.hosts.len() as u64;
         let mut taken = Taken::default();
         let needed = self.hosts();
         if needed > hosts {
-            let over =
-                |r: &&Row| r.ends.iter().any(|e| matches!(e.0, End::Number(n) if n >= hosts));
+            let over = |r: &&CsvRow| {
+                r.ends.iter().any(|e| matches!(e.0, FlowEnd::Number(n) if n >= hosts))
+            };
             let line = self.rows.iter().find(over).map_or(0, |r| r.line);
             if !mapping.fold || hosts == 0 {
                 return Err(TraceError {
@@ -261,17 +263,19 @@ impl Flows {
         let mut known: BTreeMap<(String, Time), usize> = BTreeMap::new();
         let (mut empty, mut inside) = (0, 0);
         for (k, r) in self.rows.iter().enumerate() {
-            let mut host = |(end, column): &(End, usize)| match end {
-                End::Number(n) => Ok(HostId((n % hosts) as u32)),
-                End::Name(name) => named(name, topology, &mut turns).ok_or_else(|| TraceError {
-                    line: r.line,
-                    column: *column,
-                    why: format!(
-                        "{} has no host or rack `{}`; allowed: h0-0, r0 or a number",
-                        topology.name,
-                        text::told(name)
-                    ),
-                }),
+            let mut host = |(end, column): &(FlowEnd, usize)| match end {
+                FlowEnd::Number(n) => Ok(HostId((n % hosts) as u32)),
+                FlowEnd::Name(name) => {
+                    named(name, topology, &mut turns).ok_or_else(|| TraceError {
+                        line: r.line,
+                        column: *column,
+                        why: format!(
+                            "{} has no host or rack `{}`; allowed: h0-0, r0 or a number",
+                            topology.name,
+                            text::told(name)
+                        ),
+                    })
+                }
             };
             let (from, to) = (host(&r.ends[0])?, host(&r.ends[1])?);
             by_folding += u64::from(from == to && r.ends[0].0 != r.ends[1].0);
@@ -279,14 +283,14 @@ impl Flows {
                 empty += 1;
                 continue;
             }
-            if from == to && mapping.local == Local::Drop {
+            if from == to && mapping.local == LocalFlows::Drop {
                 inside += 1;
                 continue;
             }
             let key = match (r.coflow.is_empty(), mapping.group) {
                 (false, _) => (r.coflow.clone(), Time::ZERO),
-                (true, Group::Flow) => (format!("flow-{k}"), Time::ZERO),
-                (true, Group::Start) => (format!("at-{}ns", r.start.0), r.start),
+                (true, CoflowGrouping::Flow) => (format!("flow-{k}"), Time::ZERO),
+                (true, CoflowGrouping::Start) => (format!("at-{}ns", r.start.0), r.start),
             };
             let at = *known.entry(key.clone()).or_insert(k);
             let (start, _, flows) = coflows.entry(at).or_insert_with(|| (r.start, key.0, vec![]));
@@ -350,7 +354,7 @@ mod tests {
     }
 
     fn read(text: &str) -> Result<Workload, TraceError> {
-        parse(text)?.to_workload("w", &topology(), &Mapping::default())
+        parse(text)?.to_workload("w", &topology(), &PortMapping::default())
     }
 
     #[test]
@@ -428,7 +432,7 @@ mod tests {
     fn numbers_are_folded_where_it_is_asked_for() {
         let flows = parse("src,dst,bytes\n0,8,5\n1,10,5\n").unwrap();
         let w = flows
-            .to_workload("w", &topology(), &Mapping { fold: true, ..Mapping::default() })
+            .to_workload("w", &topology(), &PortMapping { fold: true, ..PortMapping::default() })
             .unwrap();
         assert_eq!(w.taken.folded.map(|f| (f.ends, f.hosts, f.local)), Some((11, 8, (1, 2))));
     }

@@ -44,12 +44,12 @@ pub struct Query {
     /// Number of the TPC-H query.
     pub query: u32,
     /// The stages, in the order of their ids, from zero.
-    pub stages: Vec<Stage>,
+    pub stages: Vec<QueryStage>,
 }
 
 /// One stage of a query.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct Stage {
+pub struct QueryStage {
     /// Its place in the list.
     pub id: usize,
     /// Number of tasks.
@@ -64,7 +64,7 @@ pub struct Stage {
 
 /// How queries become jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ask {
+pub struct QueryOptions {
     /// Number of jobs, drawn evenly from the queries; none: every query once, in the order of the
     /// file.
     pub jobs: Option<usize>,
@@ -83,7 +83,7 @@ pub struct Ask {
     pub seed: u64,
 }
 
-impl Default for Ask {
+impl Default for QueryOptions {
     fn default() -> Self {
         Self {
             jobs: None,
@@ -183,7 +183,7 @@ impl Query {
     }
 
     /// The query as a job. O(tasks + edges).
-    fn job(&self, ask: &Ask) -> JobSpec {
+    fn job(&self, ask: &QueryOptions) -> JobSpec {
         let input = self.bytes().unwrap_or_default().0;
         let readers: u64 = self
             .stages
@@ -234,7 +234,7 @@ impl Query {
     }
 }
 
-impl Stage {
+impl QueryStage {
     /// Times of all tasks: the first wave, then the rest; repeated from the beginning where the
     /// file has fewer.
     fn times(&self, executors: u32) -> TaskTimes {
@@ -248,7 +248,7 @@ impl Stage {
 }
 
 /// Queries as jobs that arrive one after the other. O(all tasks).
-pub fn to_jobs(name: &str, queries: &[Query], ask: &Ask) -> JobList {
+pub fn to_jobs(name: &str, queries: &[Query], ask: &QueryOptions) -> JobList {
     let mut rng = ChaCha8Rng::seed_from_u64(ask.seed);
     let n = if queries.is_empty() { 0 } else { ask.jobs.unwrap_or(queries.len()) };
     let mut at = Time::ZERO;
@@ -279,7 +279,8 @@ mod tests {
     fn a_query_becomes_a_graph() {
         assert!(begins(TEXT) && !begins("[1, 2]") && !begins("name: x"));
         let queries = parse(TEXT).unwrap();
-        let list = to_jobs("l", &queries, &Ask { executors: 4, ..Ask::default() });
+        let list =
+            to_jobs("l", &queries, &QueryOptions { executors: 4, ..QueryOptions::default() });
         let j = &list.jobs[0];
         assert_eq!(
             (j.check(), j.name.as_str(), j.input_bytes()),
@@ -320,10 +321,13 @@ mod tests {
     #[test]
     fn jobs_are_drawn_from_a_seed() {
         let queries = parse(TEXT).unwrap();
-        let ask = Ask { jobs: Some(40), recurring: 50, queues: 3, ..Ask::default() };
+        let ask =
+            QueryOptions { jobs: Some(40), recurring: 50, queues: 3, ..QueryOptions::default() };
         let (a, b) = (to_jobs("l", &queries, &ask), to_jobs("l", &queries, &ask));
         assert!(
-            a == b && a.jobs.len() == 40 && a != to_jobs("l", &queries, &Ask { seed: 2, ..ask })
+            a == b
+                && a.jobs.len() == 40
+                && a != to_jobs("l", &queries, &QueryOptions { seed: 2, ..ask })
         );
         assert!(
             a.jobs.iter().any(|j| j.recurring)
@@ -345,7 +349,7 @@ mod tests {
             }
             let text = String::from_utf8_lossy(&bytes);
             if let Ok(q) = parse(&text) {
-                prop_assert!(to_jobs("l", &q, &Ask::default()).jobs.iter().all(|j| j.check().is_ok()));
+                prop_assert!(to_jobs("l", &q, &QueryOptions::default()).jobs.iter().all(|j| j.check().is_ok()));
             }
             let _ = fits(&text);
         }

@@ -98,7 +98,7 @@ impl FlowSizes {
 
 /// What is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Flows {
+pub struct RandomFlows {
     /// Of which sizes.
     pub sizes: FlowSizes,
     /// Number of hosts; of fewer than two there are no flows.
@@ -112,7 +112,7 @@ pub struct Flows {
 }
 
 /// The flows, each a coflow of its own, from a host to another one, all pairs alike. O(flows).
-pub fn flows(name: &str, ask: &Flows) -> Workload {
+pub fn flows(name: &str, ask: &RandomFlows) -> Workload {
     let mut rng = ChaCha8Rng::seed_from_u64(ask.seed);
     let (hosts, mut at) = (ask.hosts as u32, 0u64);
     let mut one = |k: usize| {
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn drawn_flows_have_the_mean_and_the_load_that_are_asked_for() {
-        let ask = Flows {
+        let ask = RandomFlows {
             sizes: FlowSizes::WebSearch,
             hosts: 16,
             flows: 20_000,
@@ -180,7 +180,7 @@ mod tests {
 
         #[test]
         fn a_seed_gives_one_workload_between_different_hosts(hosts in 0usize..9, n in 0usize..40, seed: u64, data in any::<bool>()) {
-            let ask = Flows { sizes: BOTH[usize::from(data)], hosts, flows: n, seed, mean_gap: Span::millis(7) };
+            let ask = RandomFlows { sizes: BOTH[usize::from(data)], hosts, flows: n, seed, mean_gap: Span::millis(7) };
             let w = flows("w", &ask);
             prop_assert_eq!(w.coflows.len(), if hosts < 2 { 0 } else { n });
             for f in w.coflows.iter().flat_map(|c| &c.flows) {

@@ -17,7 +17,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::coflow_benchmark::{Local, Mapping, does_not_fit};
+use super::coflow_benchmark::{LocalFlows, PortMapping, does_not_fit};
 use super::words::Words;
 use super::{Folded, Taken, TraceError, Workload, lines};
 use crate::coflows::{CoflowSpec, FlowSpec};
@@ -34,7 +34,7 @@ const MAX_NODE: u64 = 100_000_000;
 
 /// One line of a flow file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Flow {
+pub struct HtsimFlow {
     /// Sending node.
     pub from: u64,
     /// Receiving node.
@@ -48,7 +48,7 @@ pub struct Flow {
 /// Which flows make a coflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
-pub enum Group {
+pub enum CoflowGrouping {
     /// Every flow is one
     #[default]
     Flow,
@@ -85,7 +85,7 @@ pub fn fits(text: &str) -> Result<(), String> {
 ///
 /// # Errors
 /// The first fault, with line and column, and what is allowed there.
-pub fn parse(text: &str) -> Result<Vec<Flow>, TraceError> {
+pub fn parse(text: &str) -> Result<Vec<HtsimFlow>, TraceError> {
     let mut lines = lines(text).map(|(n, l)| Words::new(n, l)).peekable();
     if !is_matrix(text) {
         return lines.map(|mut w| plain(&mut w)).collect();
@@ -103,7 +103,7 @@ pub fn parse(text: &str) -> Result<Vec<Flow>, TraceError> {
         found[k].ok_or_else(missing)
     };
     let ((_, nodes), (line, announced)) = (needed(0)?, needed(1)?);
-    let flows: Vec<Flow> =
+    let flows: Vec<HtsimFlow> =
         lines.map(|mut w| connection(&mut w, nodes)).collect::<Result<_, _>>()?;
     if flows.len() as u64 != announced {
         let why = format!(
@@ -143,16 +143,16 @@ fn header(
     Ok(())
 }
 
-fn plain(words: &mut Words) -> Result<Flow, TraceError> {
+fn plain(words: &mut Words) -> Result<HtsimFlow, TraceError> {
     let from = words.integer("the source's number", 0, MAX_NODE)?;
     let to = words.integer("the destination's number", 0, MAX_NODE)?;
     let bytes = Bytes(words.integer("the bytes", 0, MAX_BYTES)?);
     let start = Time(words.integer("the start in nanoseconds", 0, MAX_START)?);
     words.end()?;
-    Ok(Flow { from, to, bytes, start })
+    Ok(HtsimFlow { from, to, bytes, start })
 }
 
-fn connection(words: &mut Words, nodes: u64) -> Result<Flow, TraceError> {
+fn connection(words: &mut Words, nodes: u64) -> Result<HtsimFlow, TraceError> {
     let (column, word) = words.next();
     let what = "a connection such as 3->17";
     let (from, to) = word.split_once("->").ok_or_else(|| {
@@ -190,7 +190,7 @@ fn connection(words: &mut Words, nodes: u64) -> Result<Flow, TraceError> {
     let missing = |key: &str| words.wrong(end, "", &format!("`{key}` and a number"));
     let (bytes, start) =
         (bytes.ok_or_else(|| missing("size"))?, start.ok_or_else(|| missing("start"))?);
-    Ok(Flow { from, to, bytes, start })
+    Ok(HtsimFlow { from, to, bytes, start })
 }
 
 /// A start in picoseconds, cut to nanoseconds; decimals are allowed and dropped.
@@ -212,11 +212,11 @@ fn picoseconds(words: &mut Words) -> Result<Time, TraceError> {
 /// When the topology has no host, or none for a node and `mapping` folds none.
 pub fn to_workload(
     name: &str,
-    flows: &[Flow],
+    flows: &[HtsimFlow],
     topology: &Topology,
-    mapping: &Mapping,
+    mapping: &PortMapping,
 ) -> Result<Workload, TraceError> {
-    let Mapping { group, local, .. } = *mapping;
+    let PortMapping { group, local, .. } = *mapping;
     let hosts = topology.hosts.len() as u64;
     if hosts == 0 {
         return Err(TraceError { line: 0, column: 0, why: "the topology has no host".into() });
@@ -245,19 +245,22 @@ pub fn to_workload(
             empty += 1;
             continue;
         }
-        if from == to && local == Local::Drop {
+        if from == to && local == LocalFlows::Drop {
             inside += 1;
             continue;
         }
-        let key = (f.start, if group == Group::Flow { k } else { 0 });
+        let key = (f.start, if group == CoflowGrouping::Flow { k } else { 0 });
         let sum = coflows.entry(key).or_default().entry((from, to)).or_default();
         *sum = sum.saturating_add(f.bytes);
     }
     let spec = |((arrival, k), pairs): ((Time, usize), BTreeMap<_, _>)| {
         let flows =
             pairs.into_iter().map(|((from, to), bytes)| FlowSpec { from, to, bytes }).collect();
-        let name =
-            if group == Group::Flow { format!("flow-{k}") } else { format!("at-{}ns", arrival.0) };
+        let name = if group == CoflowGrouping::Flow {
+            format!("flow-{k}")
+        } else {
+            format!("at-{}ns", arrival.0)
+        };
         CoflowSpec::new(CoflowId(0), name, arrival, flows)
     };
     taken.leave_out(empty, "flows without bytes");
@@ -284,8 +287,8 @@ mod tests {
     use super::*;
     use crate::units::BitRate;
 
-    fn by_start() -> Mapping {
-        Mapping { group: Group::Start, ..Mapping::default() }
+    fn by_start() -> PortMapping {
+        PortMapping { group: CoflowGrouping::Start, ..PortMapping::default() }
     }
 
     fn topology() -> Topology {
@@ -302,7 +305,7 @@ mod tests {
                 && fits("3 1\n1 0 1 0 1 1:1").is_err()
         );
         assert_eq!(parse(text).unwrap(), a);
-        let w = to_workload("w", &a, &topology(), &Mapping::default()).unwrap();
+        let w = to_workload("w", &a, &topology(), &PortMapping::default()).unwrap();
         let got: Vec<_> = w
             .coflows
             .iter()
@@ -314,8 +317,12 @@ mod tests {
     #[test]
     fn flows_of_one_instant_can_be_a_coflow_and_nodes_fold() {
         let flows = parse("0 9 5 10\n8 1 6 10\n1 1 7 11\n").unwrap();
-        let folding =
-            Mapping { group: Group::Start, local: Local::Drop, fold: true, ..Mapping::default() };
+        let folding = PortMapping {
+            group: CoflowGrouping::Start,
+            local: LocalFlows::Drop,
+            fold: true,
+            ..PortMapping::default()
+        };
         let w = to_workload("w", &flows, &topology(), &folding).unwrap();
         assert_eq!(w.coflows.len(), 1);
         assert_eq!(
@@ -356,12 +363,13 @@ mod tests {
 
         #[test]
         fn never_panics(s in "(Nodes |Connections |[0-9]{1,2}|->|start |size |[ \n.]){0,30}\\PC{0,9}") {
-            let _ = (fits(&s), parse(&s).map(|f| to_workload("w", &f, &topology(), &Mapping::default())));
+            let _ = (fits(&s), parse(&s).map(|f| to_workload("w", &f, &topology(), &PortMapping::default())));
         }
 
         #[test]
         fn what_is_written_is_read_back(raw in prop::collection::vec((0u64..8, 0u64..8, 1u64..1 << 40, 0u64..1 << 40), 0..20)) {
-            let flows: Vec<Flow> = raw.iter().map(|&(from, to, b, at)| Flow { from, to, bytes: Bytes(b), start: Time(at) }).collect();
+            let flow = |&(from, to, b, at): &_| HtsimFlow { from, to, bytes: Bytes(b), start: Time(at) };
+            let flows: Vec<HtsimFlow> = raw.iter().map(flow).collect();
             let w = to_workload("w", &flows, &topology(), &by_start()).unwrap();
             prop_assert_eq!(w.bytes().0, flows.iter().map(|f| f.bytes.0).sum::<u64>());
             let back = to_workload("w", &parse(&write(&w)).unwrap(), &topology(), &by_start()).unwrap();

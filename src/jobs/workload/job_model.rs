@@ -1,5 +1,5 @@
-//! From bytes to tasks: the model that turns a [`Row`] (input, shuffle, output) into a MapReduce
-//! with tasks and times.
+//! From bytes to tasks: the model that turns a [`SwimJob`] (input, shuffle, output) into a
+//! MapReduce with tasks and times.
 //!
 //! - A map task reads one block: `maps = ceil(input / block)`, at least one.
 //! - Reduce tasks: one for every `reduce_bytes` of shuffle, or a share of the map tasks. Where the
@@ -25,7 +25,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::jobs::{JobList, JobSpec, StageSpec, TaskTimes};
-pub use super::swim::Row;
+pub use super::swim::SwimJob;
 use crate::units::{Bytes, NANOS, Span};
 
 /// The largest block, and the most that a task processes in a second: a petabyte.
@@ -192,7 +192,7 @@ impl JobModel {
 
     /// The jobs of some rows; the seed decides noise, queues and which jobs are recurring. O(tasks
     /// with noise, else rows).
-    pub fn jobs(&self, name: &str, rows: &[Row], seed: u64) -> JobList {
+    pub fn jobs(&self, name: &str, rows: &[SwimJob], seed: u64) -> JobList {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let jobs = rows.iter().map(|r| self.job(r, self.tasks(r.input, r.shuffle), &mut rng));
         JobList::new(name, jobs.collect())
@@ -201,7 +201,7 @@ impl JobModel {
     /// One job with given numbers of tasks.
     pub(super) fn job(
         &self,
-        row: &Row,
+        row: &SwimJob,
         (maps, reduces): (u32, u32),
         rng: &mut ChaCha8Rng,
     ) -> JobSpec {
@@ -262,8 +262,8 @@ mod tests {
     use super::*;
     use crate::units::Time;
 
-    fn row(input: u64, shuffle: u64) -> Row {
-        Row {
+    fn row(input: u64, shuffle: u64) -> SwimJob {
+        SwimJob {
             name: "j".into(),
             arrival: Time(5),
             input: Bytes(input),
@@ -313,7 +313,7 @@ mod tests {
     #[test]
     fn noise_queues_and_recurrence_are_drawn() {
         let m = JobModel { noise: 20, recurring: 30, queues: 4, ..JobModel::default() };
-        let rows: Vec<Row> = (0..2000).map(|k| row(k * 1_000_000, k * 1_000)).collect();
+        let rows: Vec<SwimJob> = (0..2000).map(|k| row(k * 1_000_000, k * 1_000)).collect();
         let a = m.jobs("l", &rows, 3);
         assert_eq!(a, m.jobs("l", &rows, 3));
         assert!(a.jobs.iter().all(|j| j.check().is_ok() && j.queue < 4));

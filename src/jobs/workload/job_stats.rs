@@ -100,18 +100,18 @@ fn critical(job: &JobSpec) -> Span {
 mod tests {
     use super::*;
     use crate::units::Time;
-    use crate::workload::job_model::{JobModel, Row};
+    use crate::workload::job_model::{JobModel, SwimJob};
 
     #[test]
     fn figures_sum_up() {
-        let row = |k: u64| Row {
+        let row = |k: u64| SwimJob {
             name: "j".into(),
             arrival: Time(k),
             input: Bytes(k),
             shuffle: Bytes(2 * k),
             output: Bytes(3 * k),
         };
-        let rows: Vec<Row> = (1..=4).map(|k| row(k * 1000)).collect();
+        let rows: Vec<SwimJob> = (1..=4).map(|k| row(k * 1000)).collect();
         let model = JobModel {
             block: Bytes(1000),
             queues: 1,

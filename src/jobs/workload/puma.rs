@@ -7,7 +7,7 @@
 
 /// How much of their input jobs shuffle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Class {
+pub enum ShuffleClass {
     /// Jobs that shuffle as much as they read.
     Heavy,
     /// Jobs that shuffle about a third of it.
@@ -16,7 +16,7 @@ pub enum Class {
     Light,
 }
 
-impl Class {
+impl ShuffleClass {
     /// For people.
     pub fn words(self) -> &'static str {
         match self {
@@ -40,22 +40,22 @@ impl Class {
 pub const INPUT: u64 = 10_000_000_000;
 
 /// The benchmarks, each with its jobs of 20 and its class.
-pub const BENCHMARKS: [(&str, u32, Class); 11] = [
-    ("terasort", 1, Class::Heavy),
-    ("index", 2, Class::Heavy),
-    ("join", 2, Class::Heavy),
-    ("sequence-count", 2, Class::Heavy),
-    ("adjacency", 1, Class::Heavy),
-    ("inverted-index", 2, Class::Medium),
-    ("term-vector", 2, Class::Medium),
-    ("grep", 3, Class::Light),
-    ("wordcount", 2, Class::Light),
-    ("classification", 1, Class::Light),
-    ("histogram", 2, Class::Light),
+pub const BENCHMARKS: [(&str, u32, ShuffleClass); 11] = [
+    ("terasort", 1, ShuffleClass::Heavy),
+    ("index", 2, ShuffleClass::Heavy),
+    ("join", 2, ShuffleClass::Heavy),
+    ("sequence-count", 2, ShuffleClass::Heavy),
+    ("adjacency", 1, ShuffleClass::Heavy),
+    ("inverted-index", 2, ShuffleClass::Medium),
+    ("term-vector", 2, ShuffleClass::Medium),
+    ("grep", 3, ShuffleClass::Light),
+    ("wordcount", 2, ShuffleClass::Light),
+    ("classification", 1, ShuffleClass::Light),
+    ("histogram", 2, ShuffleClass::Light),
 ];
 
 /// The benchmark at `u / 2^32` of the jobs.
-pub fn at(u: u32) -> (&'static str, Class) {
+pub fn at(u: u32) -> (&'static str, ShuffleClass) {
     let mut place = (u64::from(u) * 20) >> 32;
     for (name, share, class) in BENCHMARKS {
         if place < u64::from(share) {
@@ -67,7 +67,7 @@ pub fn at(u: u32) -> (&'static str, Class) {
 }
 
 /// The class of a job by its name.
-pub fn class_of(name: &str) -> Option<Class> {
+pub fn class_of(name: &str) -> Option<ShuffleClass> {
     let stem = name.rsplit_once('-').map_or(name, |n| n.0);
     BENCHMARKS.iter().find(|b| b.0 == stem).map(|b| b.2)
 }
@@ -80,7 +80,10 @@ mod tests {
     fn the_shares_are_table_1s() {
         assert_eq!(BENCHMARKS.iter().map(|b| b.1).sum::<u32>(), 20);
         let of = |c| BENCHMARKS.iter().filter(|b| b.2 == c).map(|b| b.1).sum::<u32>();
-        assert_eq!([Class::Heavy, Class::Medium, Class::Light].map(of), [8, 4, 8]);
+        assert_eq!(
+            [ShuffleClass::Heavy, ShuffleClass::Medium, ShuffleClass::Light].map(of),
+            [8, 4, 8]
+        );
         let drawn = |k: u64| at(((k << 32) / 20 + 7) as u32).0;
         assert_eq!(
             (drawn(0), drawn(1), drawn(19), at(u32::MAX).0),
@@ -88,7 +91,7 @@ mod tests {
         );
         assert_eq!(
             (class_of("sequence-count-7"), class_of("grep-0"), class_of("job-1")),
-            (Some(Class::Heavy), Some(Class::Light), None)
+            (Some(ShuffleClass::Heavy), Some(ShuffleClass::Light), None)
         );
     }
 }

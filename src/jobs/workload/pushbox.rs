@@ -12,9 +12,9 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::draws::exponential;
-use super::job_model::{JobModel, Row};
+use super::job_model::{JobModel, SwimJob};
 use super::jobs::{JobList, JobSpec};
-use super::puma::Class;
+use super::puma::ShuffleClass;
 use super::trace_jobs::skew;
 use crate::units::{Bytes, Span, Time};
 
@@ -33,14 +33,14 @@ enum Does {
 }
 
 /// Jobs of one kind: name, how many, bytes.
-type Kind = (&'static str, u32, u64, Does);
+type JobKind = (&'static str, u32, u64, Does);
 
-const W1: [Kind; 3] = [
+const W1: [JobKind; 3] = [
     ("terasort-300GB", 1, 300 * GB, Does::Sort),
     ("terasort-100GB", 1, 100 * GB, Does::Sort),
     ("query-5GB", 28, 5 * GB, Does::Search),
 ];
-const W2: [Kind; 7] = [
+const W2: [JobKind; 7] = [
     ("terasort-300GB", 1, 300 * GB, Does::Sort),
     ("terasort-100GB", 1, 100 * GB, Does::Sort),
     ("wordcount-50GB", 1, 50 * GB, Does::Search),
@@ -60,7 +60,7 @@ pub enum Testbed {
 }
 
 impl Testbed {
-    fn kinds(self) -> &'static [Kind] {
+    fn kinds(self) -> &'static [JobKind] {
         match self {
             Self::W1 => &W1,
             Self::W2 => &W2,
@@ -83,7 +83,7 @@ pub(super) fn draw(
     mean_gap: Span,
 ) -> JobList {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    let all: Vec<Kind> = mix.kinds().iter().flat_map(|&k| (0..k.1).map(move |_| k)).collect();
+    let all: Vec<JobKind> = mix.kinds().iter().flat_map(|&k| (0..k.1).map(move |_| k)).collect();
     let mut at = Time::ZERO;
     let jobs = (0..n).map(|k| {
         let job = job(k, all[k % all.len()], at, model, &mut rng);
@@ -95,18 +95,18 @@ pub(super) fn draw(
 
 fn job(
     k: usize,
-    (name, _, bytes, does): Kind,
+    (name, _, bytes, does): JobKind,
     arrival: Time,
     model: &JobModel,
     rng: &mut ChaCha8Rng,
 ) -> JobSpec {
     let shuffle = match does {
         Does::Sort => bytes,
-        Does::Search => bytes / 100 * Class::Light.percent(),
+        Does::Search => bytes / 100 * ShuffleClass::Light.percent(),
         Does::Make => 0,
     };
     let output = Bytes(if does == Does::Make { bytes } else { shuffle });
-    let row = Row {
+    let row = SwimJob {
         name: format!("{name}-{k}"),
         arrival,
         input: Bytes(bytes),

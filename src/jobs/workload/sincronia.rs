@@ -11,7 +11,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::coflow_benchmark::{
-    Local, MAX_ARRIVAL_MS, MAX_BYTES, Mapping, Sizes, Trace, TraceCoflow, does_not_fit,
+    LocalFlows, MAX_ARRIVAL_MS, MAX_BYTES, PortMapping, Sizes, Trace, TraceCoflow, does_not_fit,
     has_own_host, host_of,
 };
 use super::words::Words;
@@ -23,7 +23,7 @@ use crate::units::{Bytes, Span, Time};
 
 /// A coflow of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Coflow {
+pub struct SincroniaCoflow {
     /// Its number, as in the file.
     pub id: u64,
     /// From the beginning of the trace.
@@ -34,11 +34,11 @@ pub struct Coflow {
 
 /// A trace as the file has it.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Flows {
+pub struct SincroniaTrace {
     /// Number of ports, which are numbered from zero.
     pub ports: u64,
     /// The coflows, in the order of the file.
-    pub coflows: Vec<Coflow>,
+    pub coflows: Vec<SincroniaCoflow>,
 }
 
 /// What speaks against this format, by a text's first two lines.
@@ -59,7 +59,7 @@ pub fn fits(text: &str) -> Result<(), String> {
 ///
 /// # Errors
 /// The first fault, with line and column, and what is allowed there.
-pub fn parse(text: &str) -> Result<Flows, TraceError> {
+pub fn parse(text: &str) -> Result<SincroniaTrace, TraceError> {
     let mut lines = lines(text);
     let (n, head) = lines.next().unwrap_or((1, ""));
     let mut head = Words::new(n, head);
@@ -75,10 +75,10 @@ pub fn parse(text: &str) -> Result<Flows, TraceError> {
             format!("{announced} coflows are announced, and the file has {}", coflows.len()),
         ));
     }
-    Ok(Flows { ports, coflows })
+    Ok(SincroniaTrace { ports, coflows })
 }
 
-fn coflow(words: &mut Words, ports: u64) -> Result<Coflow, TraceError> {
+fn coflow(words: &mut Words, ports: u64) -> Result<SincroniaCoflow, TraceError> {
     let id = words.integer("a coflow's number", 0, u64::MAX)?;
     let arrival = Span(decimal(words, "the arrival in milliseconds", MAX_ARRIVAL_MS)?);
     let (column, _) = words.peek();
@@ -103,7 +103,7 @@ fn coflow(words: &mut Words, ports: u64) -> Result<Coflow, TraceError> {
         );
         return Err(words.fault(column, why));
     }
-    Ok(Coflow { id, arrival, flows })
+    Ok(SincroniaCoflow { id, arrival, flows })
 }
 
 /// A decimal number in millionths, further digits cut off.
@@ -124,7 +124,7 @@ fn decimal(words: &mut Words, what: &str, most: u64) -> Result<u64, TraceError> 
     value.ok_or_else(|| words.wrong(column, word, &format!("{what} (0 to {most})")))
 }
 
-impl Flows {
+impl SincroniaTrace {
     /// The trace over the hosts of a topology, whose ports become hosts as those of the
     /// coflow-benchmark do. O(F log F).
     ///
@@ -135,7 +135,7 @@ impl Flows {
         &self,
         name: &str,
         topology: &Topology,
-        mapping: &Mapping,
+        mapping: &PortMapping,
     ) -> Result<Workload, TraceError> {
         let fault = |why: String| TraceError { line: 0, column: 0, why };
         let chosen = &self.coflows[..mapping.first.unwrap_or(usize::MAX).min(self.coflows.len())];
@@ -146,7 +146,7 @@ impl Flows {
             )));
         }
         let mut taken = Taken::default();
-        let far = |c: &Coflow| {
+        let far = |c: &SincroniaCoflow| {
             c.flows.iter().flat_map(|f| [f.0, f.1]).find(|&p| !has_own_host(p, topology))
         };
         if let Some((id, port)) = chosen.iter().find_map(|c| Some((c.id, far(c)?))) {
@@ -182,7 +182,7 @@ impl Flows {
                 let bytes = mapping.sizes.of_flow(bytes);
                 if bytes == Bytes::ZERO {
                     empty += 1;
-                } else if pair.0 == pair.1 && mapping.local == Local::Drop {
+                } else if pair.0 == pair.1 && mapping.local == LocalFlows::Drop {
                     inside += 1;
                 } else {
                     let sum = pairs.entry(pair).or_default();
@@ -206,7 +206,7 @@ impl Flows {
     /// What each destination receives of all sources together, which is what a shuffle of a job is
     /// made of.
     pub fn sums(&self) -> Trace {
-        let coflow = |c: &Coflow| {
+        let coflow = |c: &SincroniaCoflow| {
             let mut reducers: BTreeMap<u64, Bytes> = BTreeMap::new();
             for f in &c.flows {
                 let sum = reducers.entry(f.1).or_default();
@@ -245,7 +245,7 @@ mod tests {
     fn flows_keep_their_sizes() {
         assert_eq!(fits(TRACE), Ok(()));
         let t = Topology::uniform("t", 4, 1, BitRate::mbit(1000), BitRate::mbit(100), vec![]);
-        let w = parse(TRACE).unwrap().to_workload("w", &t, &Mapping::default()).unwrap();
+        let w = parse(TRACE).unwrap().to_workload("w", &t, &PortMapping::default()).unwrap();
         let flows: Vec<_> =
             w.coflows[0].flows.iter().map(|f| (f.from.0, f.to.0, f.bytes.0)).collect();
         assert_eq!(flows, [(0, 2, 5_000_000), (0, 3, 2_500_000)]);
@@ -261,7 +261,11 @@ mod tests {
     fn ports_without_a_host_of_their_own_are_folded_only_where_that_is_asked_for() {
         let t = Topology::uniform("t", 2, 1, BitRate::mbit(1000), BitRate::mbit(100), vec![]);
         let read = |fold| {
-            parse(TRACE).unwrap().to_workload("w", &t, &Mapping { fold, ..Mapping::default() })
+            parse(TRACE).unwrap().to_workload(
+                "w",
+                &t,
+                &PortMapping { fold, ..PortMapping::default() },
+            )
         };
         let e = read(false).unwrap_err();
         assert!(

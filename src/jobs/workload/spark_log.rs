@@ -30,7 +30,7 @@ use crate::units::{Bytes, Span, Time};
 
 mod history;
 
-pub use history::{Attempt, Past, history};
+pub use history::{LoggedAttempt, Past, history};
 
 /// The longest text that is read.
 const MAX_TEXT: usize = 1_000_000_000;
@@ -43,35 +43,35 @@ const MAX_INSTANT: u64 = 8_000_000_000_000;
 
 /// What a log says of an application.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Log {
+pub struct SparkLog {
     /// In the order of their submission.
-    jobs: Vec<Job>,
+    jobs: Vec<LoggedJob>,
     /// Stages that were completed, by Spark's number.
-    stages: BTreeMap<u32, Stage>,
+    stages: BTreeMap<u32, LoggedStage>,
     /// By job that ended: when, if it did what it should.
     ended: BTreeMap<u32, Option<u64>>,
     /// Attempts of tasks, in the order of their ends.
-    attempts: Vec<history::Ended>,
+    attempts: Vec<history::EndedTask>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Job {
+struct LoggedJob {
     id: u32,
     /// What it becomes a part of.
-    unit: Unit,
+    unit: JobUnit,
     submitted_ms: u64,
     pool: String,
-    stages: Vec<Planned>,
+    stages: Vec<PlannedStage>,
 }
 
 /// What becomes one job: a query, or one of Spark's jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Unit {
+enum JobUnit {
     Query(u64),
     Job(u32),
 }
 
-impl Unit {
+impl JobUnit {
     fn name(self) -> String {
         match self {
             Self::Query(n) => format!("query-{n}"),
@@ -82,7 +82,7 @@ impl Unit {
 
 /// A stage of a job, which may be skipped.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-struct Planned {
+struct PlannedStage {
     #[serde(rename = "Stage ID")]
     id: u32,
     #[serde(rename = "Parent IDs", default)]
@@ -99,14 +99,14 @@ struct Data {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Stage {
+struct LoggedStage {
     is_completed: bool,
     /// By partition: the task that computed it last.
-    tasks: BTreeMap<u32, Task>,
+    tasks: BTreeMap<u32, LoggedTask>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Task {
+struct LoggedTask {
     ms: u64,
     shuffle_read: u64,
     shuffle_written: u64,
@@ -115,7 +115,7 @@ struct Task {
 }
 
 #[derive(Deserialize)]
-struct Kind {
+struct EventKind {
     #[serde(rename = "Event")]
     event: String,
 }
@@ -127,7 +127,7 @@ struct JobStart {
     #[serde(rename = "Submission Time")]
     submitted_ms: u64,
     #[serde(rename = "Stage Infos")]
-    stages: Vec<Planned>,
+    stages: Vec<PlannedStage>,
     #[serde(rename = "Properties", default)]
     properties: Option<Properties>,
 }
@@ -216,7 +216,7 @@ struct Metrics {
     #[serde(rename = "Input Metrics", default)]
     read: Read,
     #[serde(rename = "Output Metrics", default)]
-    written: Written,
+    written: BytesWritten,
 }
 
 #[derive(Default, Deserialize)]
@@ -242,14 +242,14 @@ struct Read {
 }
 
 #[derive(Default, Deserialize)]
-struct Written {
+struct BytesWritten {
     #[serde(rename = "Bytes Written")]
     bytes: u64,
 }
 
 impl Metrics {
-    fn task(&self) -> Result<Task, String> {
-        let task = Task {
+    fn task(&self) -> Result<LoggedTask, String> {
+        let task = LoggedTask {
             ms: (self.deserialize_ms.saturating_add(self.run_ms))
                 .saturating_sub(self.shuffle_read.wait_ms),
             shuffle_read: self.shuffle_read.remote.saturating_add(self.shuffle_read.local),
@@ -286,7 +286,7 @@ pub fn fits(text: &str) -> Result<(), String> {
 ///
 /// # Errors
 /// The first fault, with line and column where there is one, and what is allowed.
-pub fn parse(text: &str) -> Result<Log, TraceError> {
+pub fn parse(text: &str) -> Result<SparkLog, TraceError> {
     if text.len() > MAX_TEXT {
         return Err(TraceError {
             line: 0,
@@ -294,7 +294,7 @@ pub fn parse(text: &str) -> Result<Log, TraceError> {
             why: format!("the file has {} bytes; at most {MAX_TEXT}", text.len()),
         });
     }
-    let mut log = Log::default();
+    let mut log = SparkLog::default();
     for (k, line) in text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty()) {
         log.take(k + 1, line)?;
     }
@@ -320,19 +320,19 @@ fn read<T: DeserializeOwned>(number: usize, line: &str) -> Result<T, TraceError>
     })
 }
 
-impl Log {
+impl SparkLog {
     fn take(&mut self, number: usize, line: &str) -> Result<(), TraceError> {
         let bad = |why: String| TraceError { line: number, column: 1, why };
-        match &*read::<Kind>(number, line)?.event {
+        match &*read::<EventKind>(number, line)?.event {
             "SparkListenerJobStart" => {
                 let start: JobStart = read(number, line)?;
                 let said = start.properties.unwrap_or_default();
                 let query = said.query.map(|q| {
                     q.parse().map_err(|_| bad("spark.sql.execution.id is no whole number".into()))
                 });
-                let unit = query.transpose()?.map_or(Unit::Job(start.id), Unit::Query);
+                let unit = query.transpose()?.map_or(JobUnit::Job(start.id), JobUnit::Query);
                 let pool = said.pool.unwrap_or_default();
-                self.jobs.push(Job {
+                self.jobs.push(LoggedJob {
                     id: start.id,
                     unit,
                     submitted_ms: start.submitted_ms,
@@ -355,7 +355,7 @@ impl Log {
                 let partition = info.partition.unwrap_or(info.index);
                 let task = end.metrics.as_ref().map(Metrics::task).transpose().map_err(bad)?;
                 let launched_ms = info.launched_ms.min(MAX_INSTANT);
-                self.attempts.push(history::Ended {
+                self.attempts.push(history::EndedTask {
                     stage: end.stage,
                     task: partition,
                     host: info.host,
@@ -381,14 +381,14 @@ impl Log {
     }
 
     /// By stage that ran: the unit that ran it, and the stages that wrote what it reads.
-    fn graph(&self) -> BTreeMap<u32, (Unit, Vec<u32>)> {
-        let mut graph: BTreeMap<u32, (Unit, Vec<u32>)> = BTreeMap::new();
+    fn graph(&self) -> BTreeMap<u32, (JobUnit, Vec<u32>)> {
+        let mut graph: BTreeMap<u32, (JobUnit, Vec<u32>)> = BTreeMap::new();
         // The stage that computed a data set last.
         let mut of_data: BTreeMap<u64, u32> = BTreeMap::new();
         for job in &self.jobs {
             let data: BTreeMap<u32, u64> =
                 job.stages.iter().filter_map(|s| Some((s.id, s.data.first()?.id))).collect();
-            let mut stages: Vec<&Planned> =
+            let mut stages: Vec<&PlannedStage> =
                 job.stages.iter().filter(|s| self.stages.contains_key(&s.id)).collect();
             stages.sort_by_key(|s| s.id);
             for s in stages {
@@ -411,8 +411,8 @@ impl Log {
     }
 }
 
-impl Stage {
-    fn sum(&self, what: impl Fn(&Task) -> u64) -> u64 {
+impl LoggedStage {
+    fn sum(&self, what: impl Fn(&LoggedTask) -> u64) -> u64 {
         self.tasks.values().map(what).fold(0, u64::saturating_add)
     }
 
@@ -428,13 +428,13 @@ impl Stage {
 
 /// The application's jobs. The first is submitted at zero; fair pools are queues. O(tasks, and
 /// stages times their logarithm).
-pub fn to_jobs(name: &str, log: &Log) -> JobList {
+pub fn to_jobs(name: &str, log: &SparkLog) -> JobList {
     let graph = log.graph();
     let mut pools: Vec<&str> = log.jobs.iter().map(|j| &*j.pool).collect();
     pools.sort_unstable();
     pools.dedup();
     let zero = log.jobs.iter().map(|j| j.submitted_ms).min().unwrap_or(0);
-    let mut units: BTreeMap<Unit, &Job> = BTreeMap::new();
+    let mut units: BTreeMap<JobUnit, &LoggedJob> = BTreeMap::new();
     for job in &log.jobs {
         let first = units.entry(job.unit).or_insert(job);
         if job.submitted_ms < first.submitted_ms {

@@ -9,7 +9,7 @@ use crate::units::{Bytes, Span};
 
 /// The figures of one workload.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Stats {
+pub struct WorkloadStats {
     /// Number of coflows.
     pub coflows: usize,
     /// Number of flows.
@@ -23,7 +23,7 @@ pub struct Stats {
     #[serde(rename = "arrivals_ns")]
     pub arrivals: Span,
     /// How many coflows are of each of Varys' classes, and their bytes (SIGCOMM 2014, table 3).
-    pub classes: [Class; 4],
+    pub classes: [VarysClass; 4],
     /// Bytes a coflow.
     pub coflow_bytes: Percentiles,
     /// Flows a coflow.
@@ -37,7 +37,7 @@ pub struct Stats {
 /// One of Varys' classes: short or long, whether the longest flow has more than [`SHORT`]; narrow
 /// or wide, whether there are more than [`NARROW`] flows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Class {
+pub struct VarysClass {
     /// Its name.
     pub name: &'static str,
     /// Coflows.
@@ -60,8 +60,8 @@ pub fn class_of(flows: usize, longest: Bytes) -> usize {
 }
 
 /// The classes of coflows. Linear in the number of flows.
-fn classes(coflows: &[CoflowSpec]) -> [Class; 4] {
-    let mut all = CLASSES.map(|name| Class { name, ..Class::default() });
+fn classes(coflows: &[CoflowSpec]) -> [VarysClass; 4] {
+    let mut all = CLASSES.map(|name| VarysClass { name, ..VarysClass::default() });
     for c in coflows {
         let class = &mut all[class_of(c.flows.len(), c.longest_flow())];
         (class.coflows, class.bytes) = (class.coflows + 1, class.bytes.saturating_add(c.bytes()));
@@ -110,12 +110,12 @@ impl Percentiles {
 }
 
 /// The figures of `workload` on `topology`. O(F log F).
-pub fn stats(workload: &Workload, topology: &Topology) -> Stats {
+pub fn stats(workload: &Workload, topology: &Topology) -> WorkloadStats {
     let c = &workload.coflows;
     let pairs: Vec<u64> =
         c.iter().flat_map(|c| RackBytes::of(&c.flows, topology)).map(|p| p.bytes.0).collect();
     let ends = (c.first(), c.last());
-    Stats {
+    WorkloadStats {
         coflows: c.len(),
         flows: c.iter().map(|c| c.flows.len()).sum(),
         bytes: workload.bytes(),

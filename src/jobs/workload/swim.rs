@@ -22,7 +22,7 @@ const MAX_SECONDS: u64 = 1_000_000_000;
 
 /// What a trace says of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row {
+pub struct SwimJob {
     /// What people call it.
     pub name: String,
     /// When it is submitted.
@@ -53,11 +53,11 @@ pub fn fits(text: &str) -> Result<(), String> {
 ///
 /// # Errors
 /// The first fault, with line and column, and what is allowed there.
-pub fn parse(text: &str) -> Result<Vec<Row>, TraceError> {
+pub fn parse(text: &str) -> Result<Vec<SwimJob>, TraceError> {
     lines(text).map(|(n, line)| row(&mut Words::new(n, line))).collect()
 }
 
-fn row(words: &mut Words) -> Result<Row, TraceError> {
+fn row(words: &mut Words) -> Result<SwimJob, TraceError> {
     let (column, name) = words.next();
     if name.is_empty() {
         return Err(words.wrong(column, name, "a job's name"));
@@ -75,12 +75,18 @@ fn row(words: &mut Words) -> Result<Row, TraceError> {
         words.next();
     }
     words.end()?;
-    Ok(Row { name: name.into(), arrival: Time::ZERO + Span::secs(seconds), input, shuffle, output })
+    Ok(SwimJob {
+        name: name.into(),
+        arrival: Time::ZERO + Span::secs(seconds),
+        input,
+        shuffle,
+        output,
+    })
 }
 
 /// Rows, by arrival, as text; arrivals are cut to whole seconds, and blanks in names become
 /// underscores.
-pub fn write(rows: &[Row]) -> String {
+pub fn write(rows: &[SwimJob]) -> String {
     let (mut out, mut last) = (String::new(), 0);
     for r in rows {
         let at = r.arrival.since(Time::ZERO).std().as_secs();
@@ -159,9 +165,9 @@ mod tests {
         #[test]
         fn what_is_written_is_read_back(raw in prop::collection::vec(("[a-z]{1,5}", 0u64..9999, 0u64..1 << 49, 0u64..1 << 49), 0..9)) {
             let row = |(name, at, a, b): (String, u64, u64, u64)| {
-                Row { name, arrival: Time::ZERO + Span::secs(at), input: Bytes(a), shuffle: Bytes(b), output: Bytes(a / 3) }
+                SwimJob { name, arrival: Time::ZERO + Span::secs(at), input: Bytes(a), shuffle: Bytes(b), output: Bytes(a / 3) }
             };
-            let mut rows: Vec<Row> = raw.into_iter().map(row).collect();
+            let mut rows: Vec<SwimJob> = raw.into_iter().map(row).collect();
             rows.sort_by_key(|r| r.arrival);
             prop_assert_eq!(parse(&write(&rows)), Ok(rows));
         }

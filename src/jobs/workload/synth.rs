@@ -41,7 +41,7 @@ const SHORT_MB: u64 = 5;
 const LONG_MB: u64 = 1024;
 
 /// A trace in the coflow-benchmark's terms: ports are numbered so that port p is host p / R of rack
-/// p mod R, as [`super::coflow_benchmark::Mapping`] reads them. O(coflows x ports).
+/// p mod R, as [`super::coflow_benchmark::PortMapping`] reads them. O(coflows x ports).
 pub fn synth(ask: &Synth) -> Trace {
     let mut rng = ChaCha8Rng::seed_from_u64(ask.seed);
     let ports = (ask.racks as u64).saturating_mul(ask.hosts as u64).clamp(2, 100_000);

@@ -27,7 +27,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::draws::{LogNormal, exponential, log_uniform, strata};
-use super::job_model::{JobModel, Preset, Row};
+use super::job_model::{JobModel, Preset, SwimJob};
 use super::jobs::JobList;
 use super::synth::{Synth, synth};
 use super::{puma, pushbox, tpch, trace_jobs};
@@ -114,7 +114,7 @@ pub struct SynthJobs {
 }
 
 /// Bytes of a job, and its tasks if the mix says them.
-struct Shape {
+struct JobShape {
     input: u64,
     shuffle: u64,
     output: u64,
@@ -160,11 +160,11 @@ pub fn synth_jobs(ask: &SynthJobs) -> JobList {
     }
     let mut rng = ChaCha8Rng::seed_from_u64(ask.seed);
     let ranks = strata(&mut rng, ask.jobs);
-    let shapes: Vec<Shape> = ranks.iter().map(|&u| shape(ask, u, &mut rng)).collect();
+    let shapes: Vec<JobShape> = ranks.iter().map(|&u| shape(ask, u, &mut rng)).collect();
     let mut at = Time::ZERO;
     let jobs = shapes.iter().enumerate().map(|(k, s)| {
         let bytes = |b: u64| Bytes(b.min(LARGEST));
-        let row = Row {
+        let row = SwimJob {
             name: format!("{}-{k}", s.name.unwrap_or("job")),
             arrival: at,
             input: bytes(s.input),
@@ -179,7 +179,7 @@ pub fn synth_jobs(ask: &SynthJobs) -> JobList {
 }
 
 /// The job at `u / 2^32` of the distribution, where the mix is one.
-fn shape(ask: &SynthJobs, u: u32, rng: &mut ChaCha8Rng) -> Shape {
+fn shape(ask: &SynthJobs, u: u32, rng: &mut ChaCha8Rng) -> JobShape {
     match ask.mix {
         Mix::Jobpacker
         | Mix::CoScheduler
@@ -188,11 +188,11 @@ fn shape(ask: &SynthJobs, u: u32, rng: &mut ChaCha8Rng) -> Shape {
         | Mix::FacebookJobs
         | Mix::Tpch => {
             let shuffle = LogNormal { p5: Some(GB / 10), p50: 25 * GB / 10, p95: 82 * GB }.at(u);
-            Shape { input: shuffle, shuffle, output: shuffle, tasks: None, name: None }
+            JobShape { input: shuffle, shuffle, output: shuffle, tasks: None, name: None }
         }
         Mix::Puma => {
             let (name, class) = puma::at(u);
-            Shape {
+            JobShape {
                 input: puma::INPUT,
                 shuffle: puma::INPUT / 100 * class.percent(),
                 output: 0,
@@ -205,7 +205,7 @@ fn shape(ask: &SynthJobs, u: u32, rng: &mut ChaCha8Rng) -> Shape {
         Mix::CorralW3 => {
             let two = |p50, p95| LogNormal { p5: None, p50, p95 }.at(u);
             let (tasks, shuffle) = (two(180, 2060), two(6 * GB, 71_500 * MB));
-            Shape {
+            JobShape {
                 input: two(7_100 * MB, 162_300 * MB),
                 shuffle,
                 output: shuffle,
@@ -224,7 +224,7 @@ fn split(model: &JobModel, tasks: u64) -> (u32, u32) {
     ((tasks - reduces) as u32, reduces as u32)
 }
 
-fn w1(model: &JobModel, u: u32, rng: &mut ChaCha8Rng) -> Shape {
+fn w1(model: &JobModel, u: u32, rng: &mut ChaCha8Rng) -> JobShape {
     // The thirds of the distribution are the classes; what is left of u places the job within its
     // class.
     let (class, within) = ((u64::from(u) * 3) >> 32, (u64::from(u) * 3) as u32);
@@ -234,10 +234,10 @@ fn w1(model: &JobModel, u: u32, rng: &mut ChaCha8Rng) -> Shape {
     let mut selected =
         |bytes: u64| log_uniform((bytes / 4).max(1), bytes.saturating_mul(4), rng.random());
     let shuffle = selected(input);
-    Shape { input, shuffle, output: selected(shuffle), tasks: Some(tasks), name: None }
+    JobShape { input, shuffle, output: selected(shuffle), tasks: Some(tasks), name: None }
 }
 
-fn w2(model: &JobModel, u: u32, rng: &mut ChaCha8Rng) -> Shape {
+fn w2(model: &JobModel, u: u32, rng: &mut ChaCha8Rng) -> JobShape {
     // Parts of 400: the lowest 360 are tiny, the highest 2 large.
     let part = (u64::from(u) * 400) >> 32;
     let mut tasks = None;
@@ -254,7 +254,7 @@ fn w2(model: &JobModel, u: u32, rng: &mut ChaCha8Rng) -> Shape {
             (5_500 * GB, 9_900 * GB)
         }
     };
-    Shape { input, shuffle, output: shuffle, tasks, name: None }
+    JobShape { input, shuffle, output: shuffle, tasks, name: None }
 }
 
 #[cfg(test)]
@@ -369,7 +369,8 @@ mod tests {
         let of =
             |class| list.jobs.iter().filter(|j| puma::class_of(&j.name) == Some(class)).count();
         assert_eq!(
-            [puma::Class::Heavy, puma::Class::Medium, puma::Class::Light].map(of),
+            [puma::ShuffleClass::Heavy, puma::ShuffleClass::Medium, puma::ShuffleClass::Light]
+                .map(of),
             [8, 4, 8]
         );
         let heavy = list.jobs.iter().find(|j| j.name.starts_with("terasort")).unwrap();

@@ -27,7 +27,7 @@ pub const DATABASE: u64 = 200_000_000_000;
 
 /// A table of the benchmark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Table {
+pub enum TpchTable {
     /// The lines of the orders: two thirds of all bytes.
     Lineitem,
     /// Orders.
@@ -46,13 +46,13 @@ pub enum Table {
     Region,
 }
 
-use Table::{Customer, Lineitem, Nation, Orders, Part, Partsupp, Region, Supplier};
+use TpchTable::{Customer, Lineitem, Nation, Orders, Part, Partsupp, Region, Supplier};
 
 /// All tables.
-pub const TABLES: [Table; 8] =
+pub const TABLES: [TpchTable; 8] =
     [Lineitem, Orders, Partsupp, Part, Customer, Supplier, Nation, Region];
 
-impl Table {
+impl TpchTable {
     /// Rows at scale factor 1, and bytes of a row (section 4.2.5).
     const fn rows(self) -> (u64, u64) {
         match self {
@@ -108,7 +108,7 @@ pub enum Tail {
 
 /// Queries 1 to 22: the tables in the order of their texts, those of subqueries behind, and what
 /// follows the joins.
-pub const QUERIES: [(&[Table], Tail); 22] = [
+pub const QUERIES: [(&[TpchTable], Tail); 22] = [
     (&[Lineitem], Tail::Grouped),
     (&[Part, Supplier, Partsupp, Nation, Region, Partsupp, Supplier, Nation, Region], Tail::Sorted),
     (&[Customer, Orders, Lineitem], Tail::Grouped),
@@ -163,7 +163,7 @@ pub(super) fn draw(
 }
 
 /// A query under construction.
-struct Plan<'a> {
+struct QueryPlan<'a> {
     model: &'a JobModel,
     rng: &'a mut ChaCha8Rng,
     stages: Vec<StageSpec>,
@@ -173,10 +173,10 @@ struct Plan<'a> {
 /// What a stage passes on: its place, and bytes.
 type Passed = (usize, u64);
 
-impl Plan<'_> {
+impl QueryPlan<'_> {
     /// A stage that reads a table, and passes on a part of it. A table that is read again has a
     /// number.
-    fn read(&mut self, table: Table) -> Passed {
+    fn read(&mut self, table: TpchTable) -> Passed {
         let again =
             self.stages.iter().filter(|s| s.name.split('-').next() == Some(table.name())).count();
         let name = if again == 0 {
@@ -222,7 +222,7 @@ fn job(k: usize, query: usize, arrival: Time, model: &JobModel, rng: &mut ChaCha
     let (recurring, queue) =
         (rng.random_range(0..100) < model.recurring, rng.random_range(0..model.queues.max(1)));
     let (tables, tail) = QUERIES[query];
-    let mut plan = Plan { model, rng, stages: Vec::new(), edges: Vec::new() };
+    let mut plan = QueryPlan { model, rng, stages: Vec::new(), edges: Vec::new() };
     let mut parts: Vec<Passed> = tables.iter().map(|&t| plan.read(t)).collect();
     for join in 1..tables.len() {
         let mut take = || parts.swap_remove(plan.rng.random_range(0..parts.len()));
@@ -240,7 +240,7 @@ fn job(k: usize, query: usize, arrival: Time, model: &JobModel, rng: &mut ChaCha
         let (own, received) = plan.stage(name.into(), &[last]);
         last = (own, if name == "sort" { received } else { (received / 100).max(1) });
     }
-    let Plan { mut stages, mut edges, .. } = plan;
+    let QueryPlan { mut stages, mut edges, .. } = plan;
     stages[last.0].output = Bytes(last.1);
     edges.sort_unstable_by_key(|e| (e.from, e.to));
     JobSpec {
@@ -268,7 +268,7 @@ mod tests {
 
     /// Stages of a query: each table is read, each but one is joined, and the result is summed,
     /// sorted, or grouped and sorted.
-    fn stages((tables, tail): (&[Table], Tail)) -> usize {
+    fn stages((tables, tail): (&[TpchTable], Tail)) -> usize {
         2 * tables.len() - 1 + if tail == Tail::Grouped { 2 } else { 1 }
     }
 
@@ -280,7 +280,7 @@ mod tests {
             assert!((share - mb / 956.0).abs() < 0.02, "{table:?}: {share}");
         }
         assert_eq!((Nation.bytes(), Region.bytes()), (Bytes(3_200), Bytes(620)));
-        let read = |t: Table| QUERIES.iter().filter(|q| q.0.contains(&t)).count();
+        let read = |t: TpchTable| QUERIES.iter().filter(|q| q.0.contains(&t)).count();
         assert_eq!(TABLES.map(read), [17, 12, 5, 8, 8, 10, 9, 3]);
         assert_eq!((stages(QUERIES[5]), stages(QUERIES[1])), (2, 18));
     }
@@ -385,7 +385,7 @@ mod tests {
             );
             off += by;
             // Tasks that read, and all tasks.
-            let leaf = |s: &&decima::Stage| s.parents.is_empty();
+            let leaf = |s: &&decima::QueryStage| s.parents.is_empty();
             readers[0] += q.stages.iter().filter(leaf).map(|s| f64::from(s.num_tasks)).sum::<f64>();
             readers[1] += asked.0.iter().map(|t| t.bytes().0 as f64 / DATABASE as f64).sum::<f64>();
             let job =

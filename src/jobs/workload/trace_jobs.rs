@@ -11,7 +11,7 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
 use super::coflow_benchmark::{Trace, TraceCoflow};
-use super::job_model::{JobModel, Row};
+use super::job_model::{JobModel, SwimJob};
 use super::jobs::{JobList, JobSpec, MAX_SHARE};
 use crate::units::{Bytes, Span, Time};
 
@@ -32,7 +32,8 @@ fn job(c: &TraceCoflow, model: &JobModel, rng: &mut ChaCha8Rng) -> JobSpec {
     let bytes: Vec<u64> = ports.into_iter().flat_map(|b| cut(b, block)).collect();
     let shuffle = Bytes(shuffle);
     let arrival = Time::ZERO + Span::millis(c.arrival_ms);
-    let row = Row { name: c.id.to_string(), arrival, input: shuffle, shuffle, output: Bytes::ZERO };
+    let row =
+        SwimJob { name: c.id.to_string(), arrival, input: shuffle, shuffle, output: Bytes::ZERO };
     let mut job = model.job(&row, (maps as u32, bytes.len() as u32), rng);
     skew(&mut job, &bytes, model, rng);
     job

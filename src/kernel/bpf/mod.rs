@@ -20,7 +20,7 @@ mod vm;
 #[derive(Debug)]
 pub struct SharedArray {
     fd: OwnedFd,
-    mapping: sys::Mapping,
+    mapping: sys::MemoryMapping,
     /// 64-bit cells of an entry: what a program's look-up of one key returns.
     width: usize,
     entries: usize,
@@ -37,7 +37,7 @@ impl SharedArray {
 
     /// The same over any file that can be mapped and is long enough.
     fn over(fd: OwnedFd, entries: usize, width: usize) -> io::Result<Self> {
-        let mapping = sys::Mapping::new(fd.as_fd(), entries * width * 8)?;
+        let mapping = sys::MemoryMapping::new(fd.as_fd(), entries * width * 8)?;
         Ok(Self { fd, mapping, width, entries })
     }
 

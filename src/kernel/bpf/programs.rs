@@ -74,7 +74,7 @@ const DESTINATION_AT: i32 = 30;
 
 /// The arrays that all programs of one fabric share.
 #[derive(Debug)]
-pub struct Arrays {
+pub struct CircuitArrays {
     /// Number of racks, R.
     pub racks: usize,
     /// By plane * R + rack: [`SLOTS`] slots.
@@ -95,7 +95,7 @@ pub struct Arrays {
     pub by_port: SharedArray,
 }
 
-impl Arrays {
+impl CircuitArrays {
     /// Arrays for a network.
     ///
     /// # Errors
@@ -134,7 +134,7 @@ pub struct TorProgram<'a> {
     /// long; short ones ([`SHORT`]) never do.
     pub admit: Admit,
     /// The first of [`PORTS`] TCP ports of senders that mark no packet: what comes from them counts
-    /// as marked while [`Arrays::by_port`] says so of its pair of racks.
+    /// as marked while [`CircuitArrays::by_port`] says so of its pair of racks.
     pub port: Option<u16>,
     /// Time before a circuit's end at which admission ends, so that its queue drains. Below 2 s.
     pub guard: Span,
@@ -229,8 +229,8 @@ fn only_sound(a: &mut Asm) {
 }
 
 /// To the label `pass` with what is not TCP from one of [`PORTS`] ports, or is between racks whose
-/// time in [`Arrays::by_port`] is over.
-fn from_port(a: &mut Asm, arrays: &Arrays, port: u16) {
+/// time in [`CircuitArrays::by_port`] is over.
+fn from_port(a: &mut Asm, arrays: &CircuitArrays, port: u16) {
     a.load(Byte, R1, FP, HEADER).jump_if(R1, Ne, 0x45, "pass");
     a.load(Byte, R1, FP, HEADER + 9).jump_if(R1, Ne, TCP, "pass");
     // Only the first fragment of a packet has ports.
@@ -247,7 +247,7 @@ fn from_port(a: &mut Asm, arrays: &Arrays, port: u16) {
 /// The program on every host port of a ToR: counts bytes by destination rack. Packets that may use
 /// a circuit that is up go to the OCS port, class 1:(0x100 + rack), short ones ([`SHORT`]) class
 /// 1:2. All others fall through to the kernel's routes, that is to the EPS.
-pub fn tor(arrays: &Arrays, tor: &TorProgram) -> Vec<u64> {
+pub fn tor(arrays: &CircuitArrays, tor: &TorProgram) -> Vec<u64> {
     let racks = arrays.racks as i32;
     let mut a = Asm::default();
     a.copy(R6, R1).load(Word, R1, R6, PROTOCOL).jump_if(
@@ -333,7 +333,7 @@ pub fn tor(arrays: &Arrays, tor: &TorProgram) -> Vec<u64> {
 /// The program on every port of an OCS: a packet goes out where the circuit leads that has light
 /// now. In the dark, and if it is so late that the port's next circuit has light already, it goes
 /// back to its ToR. All are counted.
-pub fn crossbar(arrays: &Arrays, plane: usize, rack: usize) -> Vec<u64> {
+pub fn crossbar(arrays: &CircuitArrays, plane: usize, rack: usize) -> Vec<u64> {
     let racks = arrays.racks;
     let mut a = Asm::default();
     a.copy(R6, R1).set(R7, -1).load(Word, R1, R6, PROTOCOL).jump_if(
@@ -387,7 +387,7 @@ pub fn crossbar(arrays: &Arrays, plane: usize, rack: usize) -> Vec<u64> {
 /// The program on every OCS port of a ToR: packets for its rack pass, and so do those from it,
 /// which the OCS sent back. Other ones came out at the wrong rack: they are counted and dropped.
 /// The routes would carry them to their rack after all, over the EPS, and hide it.
-pub fn arrivals(arrays: &Arrays, plane: usize, rack: usize) -> Vec<u64> {
+pub fn arrivals(arrays: &CircuitArrays, plane: usize, rack: usize) -> Vec<u64> {
     let mut a = Asm::default();
     a.copy(R6, R1).load(Word, R1, R6, PROTOCOL).jump_if(
         R1,
@@ -416,7 +416,7 @@ fn count_packets(a: &mut Asm, label: &str) {
 ///
 /// # Errors
 /// The verifier's words.
-pub fn load_tor(arrays: &Arrays, t: &TorProgram) -> std::io::Result<OwnedFd> {
+pub fn load_tor(arrays: &CircuitArrays, t: &TorProgram) -> std::io::Result<OwnedFd> {
     load(&tor(arrays, t), "heliostat_tor")
 }
 
@@ -424,7 +424,11 @@ pub fn load_tor(arrays: &Arrays, t: &TorProgram) -> std::io::Result<OwnedFd> {
 ///
 /// # Errors
 /// The verifier's words.
-pub fn load_arrivals(arrays: &Arrays, plane: usize, rack: usize) -> std::io::Result<OwnedFd> {
+pub fn load_arrivals(
+    arrays: &CircuitArrays,
+    plane: usize,
+    rack: usize,
+) -> std::io::Result<OwnedFd> {
     load(&arrivals(arrays, plane, rack), "heliostat_in")
 }
 
@@ -432,6 +436,10 @@ pub fn load_arrivals(arrays: &Arrays, plane: usize, rack: usize) -> std::io::Res
 ///
 /// # Errors
 /// The verifier's words.
-pub fn load_crossbar(arrays: &Arrays, plane: usize, rack: usize) -> std::io::Result<OwnedFd> {
+pub fn load_crossbar(
+    arrays: &CircuitArrays,
+    plane: usize,
+    rack: usize,
+) -> std::io::Result<OwnedFd> {
     load(&crossbar(arrays, plane, rack), "heliostat_ocs")
 }

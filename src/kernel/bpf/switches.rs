@@ -40,7 +40,7 @@ const TOR: i32 = 0x0000_0100;
 
 /// One switch of a path, as its record holds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Entry {
+pub struct PathEntry {
     /// The switch.
     pub switch: u16,
     /// The link by which it goes on.
@@ -49,7 +49,7 @@ pub struct Entry {
     pub rack: Option<u8>,
 }
 
-impl Entry {
+impl PathEntry {
     /// The cell: the link below, then the switch's number plus one, whether it is the last, and the
     /// rack.
     pub fn cell(self) -> u64 {
@@ -60,18 +60,18 @@ impl Entry {
 
 /// The arrays that the programs of one fabric share.
 #[derive(Debug)]
-pub struct Arrays {
+pub struct PathArrays {
     /// Number of racks, R.
     pub racks: usize,
     /// Places for hosts in a rack.
     pub places: usize,
-    /// By pair of places ([`Arrays::pair`]): the number of its path, 0 for that of its racks,
+    /// By pair of places ([`PathArrays::pair`]): the number of its path, 0 for that of its racks,
     /// `from * R + to`. In the upper half is the set of its flows that have paths of their own, 0
     /// for none.
     pub pairs: SharedArray,
     /// By set: flows and the numbers of their paths ([`flow_cell`]); 0: nothing.
     pub flows: SharedArray,
-    /// By path: its switches from the first to the last ([`Entry::cell`]), then zeros.
+    /// By path: its switches from the first to the last ([`PathEntry::cell`]), then zeros.
     pub paths: SharedArray,
     /// By path: [`ADMITTED`] and [`DELIVERED`].
     pub counts: SharedArray,
@@ -79,7 +79,7 @@ pub struct Arrays {
     pub strays: SharedArray,
 }
 
-impl Arrays {
+impl PathArrays {
     /// Arrays for `racks` racks of at most `places` hosts each, for `switches` switches and for
     /// `paths` paths.
     ///
@@ -140,7 +140,7 @@ const HEADER_AT: i32 = 14;
 /// The program on a port of switch `own` to rack `rack`. Packets get the number of their path, and
 /// go on where its record says. With `divert` all go to that link, through which the switch sends
 /// what it carries in all, and behind which [`next`] takes them on.
-pub fn first(arrays: &Arrays, own: u16, rack: usize, divert: Option<u32>) -> Vec<u64> {
+pub fn first(arrays: &PathArrays, own: u16, rack: usize, divert: Option<u32>) -> Vec<u64> {
     let mut a = Asm::default();
     a.copy(R6, R1).load(Word, R1, R6, PROTOCOL).jump_if(
         R1,
@@ -188,7 +188,7 @@ pub fn first(arrays: &Arrays, own: u16, rack: usize, divert: Option<u32>) -> Vec
 /// The number of the path of the packet's flow into R9 and on to the label `steered`, if the pair
 /// of hosts whose cell R9 holds has a set with that flow. Else on to `pair`. What is no whole TCP
 /// or UDP packet is of no flow: only the first fragment has ports.
-fn flow(a: &mut Asm, arrays: &Arrays) {
+fn flow(a: &mut Asm, arrays: &PathArrays) {
     const FRAGMENT: i32 = 0xff3f;
     a.copy(R1, R9).shr(R1, 32).jump_if(R1, Eq, 0, "pair").store(Word, FP, KEY, R1);
     load_bytes(a, HEADER_AT, i32::from(HEADER), HEADER_BYTES, "pair");
@@ -222,7 +222,7 @@ fn flow(a: &mut Asm, arrays: &Arrays) {
 
 /// The program on a port of switch `own` to another switch: packets go on where the record of their
 /// path says.
-pub fn next(arrays: &Arrays, own: u16) -> Vec<u64> {
+pub fn next(arrays: &PathArrays, own: u16) -> Vec<u64> {
     let mut a = Asm::default();
     a.copy(R6, R1);
     load_bytes(&mut a, 0, i32::from(MAC), 6, "stray");
@@ -237,7 +237,7 @@ pub fn next(arrays: &Arrays, own: u16) -> Vec<u64> {
 const R0_CELL: Reg = super::asm::R0;
 
 /// The entry of switch `own` in the path whose number is on the stack into R7.
-fn find(a: &mut Asm, arrays: &Arrays, own: u16) {
+fn find(a: &mut Asm, arrays: &PathArrays, own: u16) {
     look_up(a, &arrays.paths, i32::from(NUMBER), "stray");
     a.copy(R8, R0_CELL);
     for k in 0..HOPS {
@@ -252,7 +252,7 @@ fn find(a: &mut Asm, arrays: &Arrays, own: u16) {
 }
 
 /// Counts the packet at its path.
-fn count(a: &mut Asm, arrays: &Arrays, cell: usize) {
+fn count(a: &mut Asm, arrays: &PathArrays, cell: usize) {
     look_up(a, &arrays.counts, i32::from(NUMBER), "stray");
     count_one(a, cell);
     a.load(Word, R1, R6, LEN).atomic_add(R0_CELL, 8 * (cell as i16 + 1), R1);
@@ -271,7 +271,7 @@ fn write_mac(a: &mut Asm) {
 
 /// Out of the link of the entry in R7; at the label `last`, if there is one, first to the MAC of
 /// the rack's ToR; at `stray`, nowhere.
-fn leave(a: &mut Asm, arrays: &Arrays, own: u16, last: bool) {
+fn leave(a: &mut Asm, arrays: &PathArrays, own: u16, last: bool) {
     if last {
         a.jump("out").label("last");
         count(a, arrays, DELIVERED);
@@ -298,7 +298,7 @@ fn leave(a: &mut Asm, arrays: &Arrays, own: u16, last: bool) {
 /// # Errors
 /// The verifier's words.
 pub fn load_first(
-    arrays: &Arrays,
+    arrays: &PathArrays,
     own: u16,
     rack: usize,
     divert: Option<u32>,
@@ -310,7 +310,7 @@ pub fn load_first(
 ///
 /// # Errors
 /// The verifier's words.
-pub fn load_next(arrays: &Arrays, own: u16) -> std::io::Result<OwnedFd> {
+pub fn load_next(arrays: &PathArrays, own: u16) -> std::io::Result<OwnedFd> {
     load(&next(arrays, own), "heliostat_next")
 }
 
@@ -320,9 +320,9 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::super::vm::{Packet, Verdict, plain_array, run_over};
+    use super::super::vm::{Packet, PacketVerdict, plain_array, run_over};
     use super::*;
-    use crate::layout::{Port, mac};
+    use crate::layout::{PortKind, mac};
 
     const RACKS: usize = 3;
     const PLACES: usize = 2;
@@ -361,7 +361,7 @@ mod tests {
     }
 
     /// By path: what was counted; and by switch the strays.
-    fn counted(arrays: &Arrays) -> (Vec<[u64; COUNTERS]>, Vec<u64>) {
+    fn counted(arrays: &PathArrays) -> (Vec<[u64; COUNTERS]>, Vec<u64>) {
         let counts = (0..PATHS)
             .map(|n| std::array::from_fn(|k| arrays.counts.cell(n, k).load(Relaxed)))
             .collect();
@@ -372,17 +372,17 @@ mod tests {
     /// packet should leave with.
     fn twin(
         c: &mut (Vec<[u64; COUNTERS]>, Vec<u64>),
-        paths: &[Vec<Entry>],
+        paths: &[Vec<PathEntry>],
         own: u16,
         number: Option<usize>,
         enters: bool,
-    ) -> (Verdict, Option<[u8; 6]>) {
+    ) -> (PacketVerdict, Option<[u8; 6]>) {
         let entry = number
             .filter(|&n| n < PATHS)
             .and_then(|n| paths.get(n)?.iter().find(|e| e.switch == own).copied());
         let (Some(entry), Some(n)) = (entry, number) else {
             c.1[usize::from(own)] += 1;
-            return (Verdict::Drop, None);
+            return (PacketVerdict::Drop, None);
         };
         let mut add = |cell: usize| {
             c.0[n][cell] += 1;
@@ -393,19 +393,19 @@ mod tests {
         }
         let to = entry.rack.map(|r| {
             add(DELIVERED);
-            mac(Port::TorEps, usize::from(r))
+            mac(PortKind::TorEps, usize::from(r))
         });
-        (Verdict::Out(entry.out), to.or((enters).then(|| label(n as u32))))
+        (PacketVerdict::Out(entry.out), to.or((enters).then(|| label(n as u32))))
     }
 
-    fn paths() -> impl Strategy<Value = Vec<Vec<Entry>>> {
+    fn paths() -> impl Strategy<Value = Vec<Vec<PathEntry>>> {
         let entry = (0..SWITCHES as u16, 2..3000u32, prop::option::of(0..RACKS as u8))
-            .prop_map(|(switch, out, rack)| Entry { switch, out, rack });
+            .prop_map(|(switch, out, rack)| PathEntry { switch, out, rack });
         prop::collection::vec(prop::collection::vec(entry, 0..5), PATHS)
     }
 
-    fn arrays(paths: &[Vec<Entry>]) -> Arrays {
-        let arrays = Arrays::made_by([RACKS, PLACES, SWITCHES, PATHS], plain_array).unwrap();
+    fn arrays(paths: &[Vec<PathEntry>]) -> PathArrays {
+        let arrays = PathArrays::made_by([RACKS, PLACES, SWITCHES, PATHS], plain_array).unwrap();
         for (n, path) in paths.iter().enumerate() {
             path.iter()
                 .enumerate()
@@ -414,14 +414,14 @@ mod tests {
         arrays
     }
 
-    fn run(code: &[u64], a: &Arrays, p: &Packet) -> (Verdict, Vec<u8>) {
+    fn run(code: &[u64], a: &PathArrays, p: &Packet) -> (PacketVerdict, Vec<u8>) {
         run_over(code, &[&a.pairs, &a.flows, &a.paths, &a.counts, &a.strays], p, 0)
     }
 
     #[test]
     fn the_mac_of_a_tor_is_the_layouts() {
         let [a, b, c, _] = TOR.to_le_bytes();
-        assert_eq!(mac(Port::TorEps, 7), [2, 0, a, b, c, 7]);
+        assert_eq!(mac(PortKind::TorEps, 7), [2, 0, a, b, c, 7]);
     }
 
     proptest! {
@@ -466,11 +466,11 @@ mod tests {
             };
             let mut expected = counted(&arrays);
             let (mut verdict, mut written) = twin(&mut expected, &paths, own, number, true);
-            if let (Some(link), Some(n), Verdict::Out(_)) = (divert, number, &verdict) {
+            if let (Some(link), Some(n), PacketVerdict::Out(_)) = (divert, number, &verdict) {
                 // Not delivered yet: that is counted behind the link.
                 expected.0[n][DELIVERED] = 0;
                 expected.0[n][DELIVERED + 1] = 0;
-                (verdict, written) = (Verdict::Out(link), Some(label(n as u32)));
+                (verdict, written) = (PacketVerdict::Out(link), Some(label(n as u32)));
             }
             let (got, bytes) = run(&first(&arrays, own, rack, divert), &arrays, &p);
             prop_assert_eq!(got, verdict);

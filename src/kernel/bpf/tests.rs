@@ -6,9 +6,9 @@ use proptest::prelude::*;
 
 use super::SharedArray;
 use super::programs::{
-    self, Arrays, FROM, OUT, PROBE_ETHERTYPE, SLOT_CELLS, SLOTS, TorProgram, UNTIL,
+    self, CircuitArrays, FROM, OUT, PROBE_ETHERTYPE, SLOT_CELLS, SLOTS, TorProgram, UNTIL,
 };
-use super::vm::{Packet, Verdict, plain_arrays, run};
+use super::vm::{Packet, PacketVerdict, plain_arrays, run};
 use crate::coflows::elephants::{Admit, ELEPHANT_DSCP};
 use crate::fabric::PORTS;
 use crate::units::Span;
@@ -24,13 +24,13 @@ const PORT: u16 = 7080;
 
 /// A slot: from, until, out (link, rack).
 #[derive(Clone, Copy, Debug)]
-struct Slot {
+struct ArraySlot {
     from: u64,
     until: u64,
     out: (u32, u32),
 }
 
-impl Slot {
+impl ArraySlot {
     fn light(&self, now: u64) -> bool {
         self.from <= now && now < self.until
     }
@@ -38,14 +38,14 @@ impl Slot {
 
 /// What all arrays hold but the ports': compared as a whole, so that nothing else is counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Counted {
+struct ArrayContents {
     sent: Vec<u64>,
     admitted: Vec<[u64; 2]>,
     crossed: Vec<[u64; 2]>,
     counts: Vec<[u64; programs::COUNTERS]>,
 }
 
-impl Counted {
+impl ArrayContents {
     fn zero(racks: usize, planes: usize) -> Self {
         let pairs = racks * racks;
         Self {
@@ -56,7 +56,7 @@ impl Counted {
         }
     }
 
-    fn of(arrays: &Arrays, planes: usize) -> Self {
+    fn of(arrays: &CircuitArrays, planes: usize) -> Self {
         fn read<const K: usize>(a: &SharedArray, n: usize) -> Vec<[u64; K]> {
             (0..n).map(|i| std::array::from_fn(|k| a.cell(i, k).load(Relaxed))).collect()
         }
@@ -70,7 +70,7 @@ impl Counted {
     }
 }
 
-fn fill(arrays: &Arrays, port: usize, slots: &[Slot]) {
+fn fill(arrays: &CircuitArrays, port: usize, slots: &[ArraySlot]) {
     for (k, s) in slots.iter().enumerate() {
         let put = |cell, v| arrays.ports.cell(port, k * SLOT_CELLS + cell).store(v, Relaxed);
         put(UNTIL, s.until);
@@ -90,18 +90,18 @@ fn destination(p: &Packet) -> Option<[u8; 4]> {
 
 /// What an OCS port should do.
 fn crossbar_twin(
-    c: &mut Counted,
+    c: &mut ArrayContents,
     racks: usize,
     (plane, rack): (usize, usize),
-    slots: &[Slot],
+    slots: &[ArraySlot],
     p: &Packet,
     now: u64,
-) -> Verdict {
+) -> PacketVerdict {
     let light = slots.iter().find(|s| s.light(now));
     if p.protocol == PROBE_ETHERTYPE {
-        return light.map_or(Verdict::Drop, |s| Verdict::Out(s.out.0));
+        return light.map_or(PacketVerdict::Drop, |s| PacketVerdict::Out(s.out.0));
     }
-    let Some(d) = destination(p) else { return Verdict::Drop };
+    let Some(d) = destination(p) else { return PacketVerdict::Drop };
     let (counts, packets) = (&mut c.counts[plane * racks + rack], u64::from(p.segments.max(1)));
     match light {
         Some(s) if s.out.1 == u32::from(d[1]) => {
@@ -109,7 +109,7 @@ fn crossbar_twin(
             counts[programs::CROSSED_BYTES] += payload(p);
             let pair = &mut c.crossed[rack * racks + d[1] as usize];
             *pair = [pair[0] + payload(p), pair[1] + 1];
-            Verdict::Out(s.out.0)
+            PacketVerdict::Out(s.out.0)
         }
         _ => {
             counts[programs::LATE] += packets;
@@ -118,26 +118,26 @@ fn crossbar_twin(
                 let pair = &mut c.admitted[rack * racks + usize::from(d[1])];
                 pair[0] = pair[0].wrapping_sub(payload(p));
             }
-            Verdict::Out(p.link)
+            PacketVerdict::Out(p.link)
         }
     }
 }
 
 /// What a ToR's OCS port should do.
 fn arrivals_twin(
-    c: &mut Counted,
+    c: &mut ArrayContents,
     racks: usize,
     (plane, rack): (usize, usize),
     p: &Packet,
-) -> Verdict {
+) -> PacketVerdict {
     let at = |k: usize| p.bytes.get(k..k + 4).map(|a| a[1]);
     if p.protocol != IP
         || [at(30), at(26)].iter().any(|net| net.is_none_or(|n| usize::from(n) == rack))
     {
-        return Verdict::Pass;
+        return PacketVerdict::Pass;
     }
     c.counts[plane * racks + rack][programs::MISDELIVERED] += u64::from(p.segments.max(1));
-    Verdict::Drop
+    PacketVerdict::Drop
 }
 
 /// Its payload, were it TCP with timestamps; none if it may be all headers.
@@ -184,38 +184,41 @@ fn is_from(p: &Packet, first: u16) -> bool {
 /// What a ToR's host port should do; `slots` by plane. What comes from the program's ports counts
 /// as marked until the time of its pair in `by_port`.
 fn tor_twin(
-    c: &mut Counted,
+    c: &mut ArrayContents,
     racks: usize,
     tor: &TorProgram,
-    (slots, by_port): (&[Vec<Slot>], &[u64]),
+    (slots, by_port): (&[Vec<ArraySlot>], &[u64]),
     p: &Packet,
     now: u64,
-) -> Verdict {
-    let Some([10, to, ..]) = destination(p).filter(|_| is_sound(p)) else { return Verdict::Pass };
+) -> PacketVerdict {
+    let Some([10, to, ..]) = destination(p).filter(|_| is_sound(p)) else {
+        return PacketVerdict::Pass;
+    };
     if usize::from(to) == tor.rack || usize::from(to) >= racks {
-        return Verdict::Pass;
+        return PacketVerdict::Pass;
     }
     let pair = tor.rack * racks + usize::from(to);
     c.sent[pair] += payload(p);
     let by_port = now < by_port[pair] && tor.port.is_some_and(|port| is_from(p, port));
     if tor.admit.tos().is_some_and(|t| p.bytes[15] & t == 0) && !by_port {
-        return Verdict::Pass;
+        return PacketVerdict::Pass;
     }
-    let stays = |s: &Slot| s.out.1 == u32::from(to) && s.light(now) && s.light(now + tor.guard.0);
+    let stays =
+        |s: &ArraySlot| s.out.1 == u32::from(to) && s.light(now) && s.light(now + tor.guard.0);
     let plane = if tor.admit.waits() {
         (p.len >= programs::SHORT as u32).then_some(0)
     } else {
         slots.iter().position(|s| s.iter().any(stays))
     };
-    let Some(plane) = plane else { return Verdict::Pass };
+    let Some(plane) = plane else { return PacketVerdict::Pass };
     c.admitted[pair] = [c.admitted[pair][0] + payload(p), c.admitted[pair][1] + 1];
     let class = if p.len < programs::SHORT as u32 { 0x1_0002 } else { 0x1_0100 + u32::from(to) };
-    Verdict::Hop { link: tor.ocs[plane], neighbour: [169, 254, 3, to], class }
+    PacketVerdict::Hop { link: tor.ocs[plane], neighbour: [169, 254, 3, to], class }
 }
 
-fn slot(racks: usize) -> impl Strategy<Value = Slot> {
+fn slot(racks: usize) -> impl Strategy<Value = ArraySlot> {
     let until = prop_oneof![1 => Just(0), 1 => Just(u64::MAX), 6 => EPOCH..EPOCH + 40];
-    (EPOCH..EPOCH + 40, until, 0..racks as u32).prop_map(|(from, until, rack)| Slot {
+    (EPOCH..EPOCH + 40, until, 0..racks as u32).prop_map(|(from, until, rack)| ArraySlot {
         from,
         until,
         out: (100 + rack, rack),
@@ -290,11 +293,11 @@ proptest! {
         let arrays = plain_arrays(racks, planes);
         fill(&arrays, plane * racks + rack, &slots);
         let code = programs::crossbar(&arrays, plane, rack);
-        let mut expected = Counted::zero(racks, planes);
+        let mut expected = ArrayContents::zero(racks, planes);
         for (p, now) in traffic {
             let twin = crossbar_twin(&mut expected, racks, (plane, rack), &slots, &p, now);
             prop_assert_eq!(run(&code, &arrays, &p, now), twin, "{:?} at {}", p, now - EPOCH);
-            prop_assert_eq!(&Counted::of(&arrays, planes), &expected);
+            prop_assert_eq!(&ArrayContents::of(&arrays, planes), &expected);
         }
     }
 
@@ -307,11 +310,11 @@ proptest! {
     ) {
         let arrays = plain_arrays(racks, planes);
         let code = programs::arrivals(&arrays, plane, rack);
-        let mut expected = Counted::zero(racks, planes);
+        let mut expected = ArrayContents::zero(racks, planes);
         for p in traffic {
             let twin = arrivals_twin(&mut expected, racks, (plane, rack), &p);
             prop_assert_eq!(run(&code, &arrays, &p, EPOCH), twin, "{:?}", p);
-            prop_assert_eq!(&Counted::of(&arrays, planes), &expected);
+            prop_assert_eq!(&ArrayContents::of(&arrays, planes), &expected);
         }
     }
 
@@ -334,11 +337,11 @@ proptest! {
         let tor = TorProgram { rack, ocs: &links, admit, port, guard: Span(GUARD) };
         (0..racks * racks).for_each(|k| arrays.by_port.cell(k, 0).store(by_port[k], Relaxed));
         let code = programs::tor(&arrays, &tor);
-        let mut expected = Counted::zero(racks, planes);
+        let mut expected = ArrayContents::zero(racks, planes);
         for (p, now) in traffic {
             let twin = tor_twin(&mut expected, racks, &tor, (&slots, &by_port), &p, now);
             prop_assert_eq!(run(&code, &arrays, &p, now), twin, "{:?} at {}", p, now - EPOCH);
-            prop_assert_eq!(&Counted::of(&arrays, planes), &expected);
+            prop_assert_eq!(&ArrayContents::of(&arrays, planes), &expected);
         }
     }
 }
@@ -356,43 +359,43 @@ fn marked_packet(to: u8) -> Packet {
 #[test]
 fn edges_are_exact_to_the_nanosecond() {
     let arrays = plain_arrays(3, 1);
-    fill(&arrays, 0, &[Slot { from: EPOCH, until: EPOCH + 100, out: (101, 1) }]);
+    fill(&arrays, 0, &[ArraySlot { from: EPOCH, until: EPOCH + 100, out: (101, 1) }]);
     let crossbar = programs::crossbar(&arrays, 0, 0);
     let tor = programs::tor(
         &arrays,
         &TorProgram { rack: 0, ocs: &[10], admit: Admit::Marked, port: None, guard: Span(GUARD) },
     );
     let at = |code: &[u64], now: u64| run(code, &arrays, &marked_packet(1), now);
-    let hop = Verdict::Hop { link: 10, neighbour: [169, 254, 3, 1], class: 0x1_0101 };
-    assert_eq!(at(&crossbar, EPOCH - 1), Verdict::Out(777));
-    assert_eq!(at(&crossbar, EPOCH), Verdict::Out(101));
-    assert_eq!(at(&crossbar, EPOCH + 99), Verdict::Out(101));
-    assert_eq!(at(&crossbar, EPOCH + 100), Verdict::Out(777));
-    assert_eq!(run(&crossbar, &arrays, &marked_packet(2), EPOCH), Verdict::Out(777));
-    assert_eq!(at(&tor, EPOCH - 1), Verdict::Pass);
+    let hop = PacketVerdict::Hop { link: 10, neighbour: [169, 254, 3, 1], class: 0x1_0101 };
+    assert_eq!(at(&crossbar, EPOCH - 1), PacketVerdict::Out(777));
+    assert_eq!(at(&crossbar, EPOCH), PacketVerdict::Out(101));
+    assert_eq!(at(&crossbar, EPOCH + 99), PacketVerdict::Out(101));
+    assert_eq!(at(&crossbar, EPOCH + 100), PacketVerdict::Out(777));
+    assert_eq!(run(&crossbar, &arrays, &marked_packet(2), EPOCH), PacketVerdict::Out(777));
+    assert_eq!(at(&tor, EPOCH - 1), PacketVerdict::Pass);
     assert_eq!(at(&tor, EPOCH), hop);
     assert_eq!(at(&tor, EPOCH + 94), hop);
-    assert_eq!(at(&tor, EPOCH + 95), Verdict::Pass);
+    assert_eq!(at(&tor, EPOCH + 95), PacketVerdict::Pass);
 }
 
 #[test]
 fn the_last_slot_and_a_full_ring_count_too() {
     let arrays = plain_arrays(2, 1);
-    let mut slots = [Slot { from: EPOCH, until: EPOCH + 1, out: (100, 0) }; SLOTS];
-    slots[SLOTS - 1] = Slot { from: EPOCH + 10, until: u64::MAX, out: (101, 1) };
+    let mut slots = [ArraySlot { from: EPOCH, until: EPOCH + 1, out: (100, 0) }; SLOTS];
+    slots[SLOTS - 1] = ArraySlot { from: EPOCH + 10, until: u64::MAX, out: (101, 1) };
     fill(&arrays, 0, &slots);
     let code = programs::crossbar(&arrays, 0, 0);
-    assert_eq!(run(&code, &arrays, &marked_packet(1), EPOCH + 10), Verdict::Out(101));
-    assert_eq!(run(&code, &arrays, &marked_packet(1), EPOCH + 9), Verdict::Out(777));
+    assert_eq!(run(&code, &arrays, &marked_packet(1), EPOCH + 10), PacketVerdict::Out(101));
+    assert_eq!(run(&code, &arrays, &marked_packet(1), EPOCH + 9), PacketVerdict::Out(777));
 }
 
 /// What the daemon writes while a program reads: an empty slot is dark whatever else it holds.
 #[test]
 fn a_slot_without_end_is_dark() {
     let arrays = plain_arrays(2, 1);
-    fill(&arrays, 0, &[Slot { from: 0, until: 0, out: (101, 1) }]);
+    fill(&arrays, 0, &[ArraySlot { from: 0, until: 0, out: (101, 1) }]);
     assert_eq!(
         run(&programs::crossbar(&arrays, 0, 0), &arrays, &marked_packet(1), EPOCH),
-        Verdict::Out(777)
+        PacketVerdict::Out(777)
     );
 }

@@ -5,7 +5,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use super::programs::Arrays;
+use super::programs::CircuitArrays;
 use super::{SharedArray, map_number};
 use crate::sys;
 
@@ -36,7 +36,7 @@ pub struct Packet {
 
 /// What a program did with a packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum PacketVerdict {
     /// On to the kernel's routes.
     Pass,
     /// Dropped.
@@ -55,7 +55,7 @@ pub enum Verdict {
 }
 
 #[derive(Default)]
-struct World {
+struct VmMemory {
     /// By map number: address, bytes of an entry, entries.
     maps: BTreeMap<u64, (u64, u64, u64)>,
     now: u64,
@@ -65,12 +65,13 @@ struct World {
 
 thread_local! {
     // rbpf's helpers are plain functions.
-    static WORLD: RefCell<World> = RefCell::default();
+    static WORLD: RefCell<VmMemory> = RefCell::default();
 }
 
 /// Arrays over files without names: no right to use bpf() is needed.
-pub fn plain_arrays(racks: usize, planes: usize) -> Arrays {
-    Arrays::made_by(racks, planes, plain_array).expect("files in the directory for temporary files")
+pub fn plain_arrays(racks: usize, planes: usize) -> CircuitArrays {
+    CircuitArrays::made_by(racks, planes, plain_array)
+        .expect("files in the directory for temporary files")
 }
 
 /// An array over a file without a name.
@@ -81,8 +82,8 @@ pub fn plain_array(entries: usize, width: usize) -> std::io::Result<SharedArray>
 }
 
 /// Runs a program on one packet at an instant.
-pub fn run(code: &[u64], arrays: &Arrays, packet: &Packet, now: u64) -> Verdict {
-    let Arrays { ports, sent, admitted, crossed, counts, by_port, .. } = arrays;
+pub fn run(code: &[u64], arrays: &CircuitArrays, packet: &Packet, now: u64) -> PacketVerdict {
+    let CircuitArrays { ports, sent, admitted, crossed, counts, by_port, .. } = arrays;
     let all = [ports, sent, admitted, crossed, counts, by_port];
     run_over(code, &all, packet, now).0
 }
@@ -93,13 +94,13 @@ pub fn run_over(
     all: &[&SharedArray],
     packet: &Packet,
     now: u64,
-) -> (Verdict, Vec<u8>) {
+) -> (PacketVerdict, Vec<u8>) {
     let at = |a: &SharedArray| std::ptr::from_ref(a.cell(0, 0)) as u64;
     let maps: BTreeMap<u64, (u64, u64, u64)> = all
         .iter()
         .map(|a| (map_number(a) as u64, (at(a), a.width as u64 * 8, a.entries as u64)))
         .collect();
-    WORLD.set(World { maps: maps.clone(), now, packet: packet.bytes.clone(), out: None });
+    WORLD.set(VmMemory { maps: maps.clone(), now, packet: packet.bytes.clone(), out: None });
     let program = program(code);
     let mut context = [0u8; CONTEXT];
     for (at, v) in [
@@ -135,13 +136,13 @@ pub fn run_over(
     let priority = u32::from_ne_bytes(context[32..36].try_into().expect("four bytes"));
     let (out, bytes) = WORLD.with_borrow_mut(|w| (w.out.take(), std::mem::take(&mut w.packet)));
     let verdict = match (code, out) {
-        (0, None) => Verdict::Pass,
-        (2, None) => Verdict::Drop,
-        (REDIRECTED, Some((link, None))) => Verdict::Out(link),
+        (0, None) => PacketVerdict::Pass,
+        (2, None) => PacketVerdict::Drop,
+        (REDIRECTED, Some((link, None))) => PacketVerdict::Out(link),
         (REDIRECTED, Some((link, Some(hop)))) => {
             assert_eq!(u32::from_ne_bytes(hop[..4].try_into().expect("four bytes")), 2, "AF_INET");
             assert_eq!(hop[8..], [0; 12]);
-            Verdict::Hop {
+            PacketVerdict::Hop {
                 link,
                 neighbour: hop[4..8].try_into().expect("four bytes"),
                 class: priority,

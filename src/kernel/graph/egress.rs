@@ -1,8 +1,8 @@
 //! Maps lists of switches to the egress link at each switch.
 
-use crate::bpf::switches::Entry;
+use crate::bpf::switches::PathEntry;
 use crate::ids::{HostId, RackId};
-use crate::network::Network;
+use crate::network::EmulatedNetwork;
 use crate::paths::{List, Switches, Units};
 use crate::plan::paths::{PathError, Steer, check};
 use crate::topology::graph::Routes;
@@ -21,7 +21,7 @@ pub struct EgressMap {
 
 impl EgressMap {
     /// The map of a network; `None` if its packet network is one switch.
-    pub fn new(net: &Network) -> Option<Self> {
+    pub fn new(net: &EmulatedNetwork) -> Option<Self> {
         let t = &net.topology;
         let graph = t.eps.graph()?;
         let mut down = vec![0; t.rack_count()];
@@ -54,7 +54,7 @@ impl EgressMap {
     }
 
     /// The default route between two racks, switch by switch; empty if there is none.
-    pub fn default(&self, from: RackId, to: RackId) -> Vec<Entry> {
+    pub fn default(&self, from: RackId, to: RackId) -> Vec<PathEntry> {
         self.entries(from, to, &[]).unwrap_or_default()
     }
 
@@ -62,7 +62,7 @@ impl EgressMap {
     ///
     /// # Errors
     /// Why the change cannot be made.
-    pub fn wanted(&self, op: &Steer) -> Result<Vec<Entry>, PathError> {
+    pub fn wanted(&self, op: &Steer) -> Result<Vec<PathEntry>, PathError> {
         check(op, &self.net)?;
         let (from, to) = (self.rack_of(op.from), self.rack_of(op.to));
         let gone = || {
@@ -74,7 +74,7 @@ impl EgressMap {
     }
 
     /// The route over a list; the default route if the list is empty.
-    fn entries(&self, from: RackId, to: RackId, list: &[u32]) -> Option<Vec<Entry>> {
+    fn entries(&self, from: RackId, to: RackId, list: &[u32]) -> Option<Vec<PathEntry>> {
         let hops = match list {
             [] => self.routes.way(from, to),
             list => self.routes.along(list, from, to)?,
@@ -83,11 +83,19 @@ impl EgressMap {
         let mut all = Vec::with_capacity(hops.len() + 1);
         for h in hops {
             let (a, b) = self.cables[h.cable as usize];
-            all.push(Entry { switch: at as u16, out: if h.forward { a } else { b }, rack: None });
+            all.push(PathEntry {
+                switch: at as u16,
+                out: if h.forward { a } else { b },
+                rack: None,
+            });
             at = h.to;
         }
         let arrived = at == self.routes.switch_of(to);
-        all.push(Entry { switch: at as u16, out: self.down[to.index()], rack: Some(to.0 as u8) });
+        all.push(PathEntry {
+            switch: at as u16,
+            out: self.down[to.index()],
+            rack: Some(to.0 as u8),
+        });
         arrived.then_some(all)
     }
 }

@@ -16,11 +16,11 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::egress::EgressMap;
 use super::packet::PacketSwitch;
-use crate::bpf::switches::{self, ADMITTED, Arrays, DELIVERED, Entry, FLOWS, HOPS, SETS};
+use crate::bpf::switches::{self, ADMITTED, DELIVERED, FLOWS, HOPS, PathArrays, PathEntry, SETS};
 use crate::ids::{HostId, RackId};
-use crate::network::Network;
+use crate::network::EmulatedNetwork;
 use crate::nl::NEW;
-use crate::plan::paths::{Ends, Lists, PathError, Ports, Steer};
+use crate::plan::paths::{Lists, PathEnds, PathError, Ports, Steer};
 use crate::units::{Span, Time};
 use crate::{Clock, queues, tc};
 
@@ -33,7 +33,7 @@ const COUNTED: Span = Span::millis(10);
 
 /// The arrays, and what was written into them.
 pub struct Labels {
-    arrays: Arrays,
+    arrays: PathArrays,
     ways: EgressMap,
     clock: Clock,
     /// By host: its rack and its number there.
@@ -41,13 +41,13 @@ pub struct Labels {
     /// The daemon is the only writer, so this is what the programs do.
     lists: Lists,
     /// By pair or flow that has a list: the number of its path.
-    numbers: BTreeMap<Ends, u32>,
-    sets: Sets,
+    numbers: BTreeMap<PathEnds, u32>,
+    sets: PathSets,
     book: Book,
     drain: Span,
     /// The cells of pairs that are not zero, by their place in the array, as they were written.
     given: BTreeMap<usize, u64>,
-    compared: keep::Place,
+    compared: keep::KeepCursor,
 }
 
 impl Labels {
@@ -55,12 +55,12 @@ impl Labels {
     ///
     /// # Errors
     /// What the kernel refused, or a default way of too many switches.
-    pub fn install(net: &mut Network, ways: EgressMap, clock: Clock) -> io::Result<Self> {
+    pub fn install(net: &mut EmulatedNetwork, ways: EgressMap, clock: Clock) -> io::Result<Self> {
         let topology = net.topology.clone();
         let racks = topology.rack_count();
         let most = topology.racks.iter().map(|r| r.hosts as usize).max().unwrap_or(1);
         let (defaults, paths) = (racks * racks, racks * racks + PATHS);
-        let arrays = Arrays::new(racks, most, net.eps.len(), paths)?;
+        let arrays = PathArrays::new(racks, most, net.eps.len(), paths)?;
         let mut book = Book::new(defaults as u32..paths as u32);
         for (from, to) in
             (0..racks).flat_map(|a| (0..racks).filter(move |&b| a != b).map(move |b| (a, b)))
@@ -158,7 +158,7 @@ impl Labels {
     }
 
     /// The number of a path with this record, for one more pair; written if there is none yet.
-    fn number(&mut self, record: Vec<Entry>) -> Result<u32, PathError> {
+    fn number(&mut self, record: Vec<PathEntry>) -> Result<u32, PathError> {
         let (arrays, now, drain) = (&self.arrays, self.clock.now(), self.drain);
         let on_the_way = |n: u32| {
             let count = |k: usize| arrays.counts.cell(n as usize, k).load(Acquire);
@@ -202,7 +202,7 @@ impl Labels {
 
 /// Which flows have paths of their own, and where the arrays have them.
 #[derive(Debug, Default)]
-struct Sets {
+struct PathSets {
     /// By pair of hosts: its set, and the cells of its flows.
     by_pair: BTreeMap<(HostId, HostId), (usize, BTreeMap<Ports, usize>)>,
     used: BTreeSet<usize>,
@@ -211,7 +211,7 @@ struct Sets {
     last: usize,
 }
 
-impl Sets {
+impl PathSets {
     /// The set of a pair of hosts, if flows of it have paths of their own.
     fn of(&self, hosts: (HostId, HostId)) -> Option<usize> {
         self.by_pair.get(&hosts).map(|s| s.0)
@@ -251,7 +251,7 @@ impl Sets {
 
 /// A program on every port of switch `own`. Where it is limited, cables' ports lead to the limit
 /// already, and packets go on behind it.
-fn hang(arrays: &Arrays, own: u16, s: &mut PacketSwitch) -> io::Result<()> {
+fn hang(arrays: &PathArrays, own: u16, s: &mut PacketSwitch) -> io::Result<()> {
     let divert = s.limit.map(|(way_in, _)| way_in);
     let first = |&(r, link): &(usize, u32)| {
         Ok((link, switches::load_first(arrays, own, r, divert)?, "heliostat_first"))
@@ -277,7 +277,7 @@ fn hang(arrays: &Arrays, own: u16, s: &mut PacketSwitch) -> io::Result<()> {
 }
 
 /// Puts a record into the kernel, the last switch first; no packet carries its number yet.
-fn write(arrays: &Arrays, number: u32, record: &[Entry]) {
+fn write(arrays: &PathArrays, number: u32, record: &[PathEntry]) {
     for k in (0..HOPS).rev() {
         arrays.paths.cell(number as usize, k).store(record.get(k).map_or(0, |e| e.cell()), Release);
     }
@@ -286,8 +286,8 @@ fn write(arrays: &Arrays, number: u32, record: &[Entry]) {
 /// The number of each record. Equal records share one.
 #[derive(Debug, Default)]
 struct Book {
-    by_record: BTreeMap<Vec<Entry>, u32>,
-    held: BTreeMap<u32, Held>,
+    by_record: BTreeMap<Vec<PathEntry>, u32>,
+    held: BTreeMap<u32, HeldRecord>,
     /// Numbers without a record.
     free: VecDeque<u32>,
     /// Numbers that no pair has any more, and since when; the oldest first. They keep their records
@@ -298,8 +298,8 @@ struct Book {
 }
 
 #[derive(Debug)]
-struct Held {
-    record: Vec<Entry>,
+struct HeldRecord {
+    record: Vec<PathEntry>,
     /// Pairs that have it; a default path counts as one pair more.
     pairs: usize,
 }
@@ -310,9 +310,9 @@ impl Book {
     }
 
     /// Keeps a default path for ever. Of two with one record the first is shared.
-    fn keep(&mut self, record: Vec<Entry>, number: u32) {
+    fn keep(&mut self, record: Vec<PathEntry>, number: u32) {
         self.by_record.entry(record.clone()).or_insert(number);
-        self.held.insert(number, Held { record, pairs: 1 });
+        self.held.insert(number, HeldRecord { record, pairs: 1 });
     }
 
     /// One more pair has the path with this record: its number, and whether the record is new.
@@ -321,7 +321,7 @@ impl Book {
     /// and since when no pair has it. O(log paths + those left lately).
     fn take(
         &mut self,
-        record: &[Entry],
+        record: &[PathEntry],
         free: impl Fn(u64, u32, Time) -> bool,
         missing: impl Fn(u32) -> u64,
     ) -> Option<(u32, bool)> {
@@ -343,7 +343,7 @@ impl Book {
             Some(number)
         })?;
         self.by_record.insert(record.to_vec(), number);
-        self.held.insert(number, Held { record: record.to_vec(), pairs: 1 });
+        self.held.insert(number, HeldRecord { record: record.to_vec(), pairs: 1 });
         Some((number, true))
     }
 
@@ -364,8 +364,8 @@ mod tests {
 
     use super::*;
 
-    fn record(k: u32) -> Vec<Entry> {
-        vec![Entry { switch: 1, out: k, rack: Some(0) }]
+    fn record(k: u32) -> Vec<PathEntry> {
+        vec![PathEntry { switch: 1, out: k, rack: Some(0) }]
     }
 
     proptest! {

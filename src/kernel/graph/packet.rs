@@ -11,9 +11,9 @@ use std::os::fd::AsFd;
 use crate::coflows::network::Service;
 use crate::fabric::{PortTo, SwitchCounters, SwitchPort};
 use crate::ids::RackId;
-use crate::layout::{self, NodeId, Port};
-use crate::msg::{self, End, Mac, Route};
-use crate::nl::{NEW, Request};
+use crate::layout::{self, NodeId, PortKind};
+use crate::msg::{self, Mac, Route, VethEnd};
+use crate::nl::{NEW, NetlinkRequest};
 use crate::node::Node;
 use crate::queues;
 use crate::tc::{self, Match};
@@ -70,8 +70,8 @@ fn ends(topology: &Topology) -> Vec<(Vec<usize>, Vec<usize>)> {
 /// The hardware address of the port to which a rack's uplink leads.
 pub fn mac_to(topology: &Topology, rack: RackId) -> Mac {
     match topology.eps.graph() {
-        Some(g) => layout::mac(Port::Switch, g.racks[rack.index()] as usize),
-        None => layout::mac(Port::Eps, rack.index()),
+        Some(g) => layout::mac(PortKind::Switch, g.racks[rack.index()] as usize),
+        None => layout::mac(PortKind::Eps, rack.index()),
     }
 }
 
@@ -132,15 +132,15 @@ pub fn attach(
 /// What the kernel refused.
 pub fn wire(topology: &Topology, switches: &mut [PacketSwitch]) -> io::Result<()> {
     let cables = topology.eps.graph().map_or(&[][..], |g| &g.cables);
-    let mac = |s: u32| layout::mac(Port::Switch, s as usize);
-    let mut messages: Vec<Vec<Request>> = switches.iter().map(|_| vec![]).collect();
+    let mac = |s: u32| layout::mac(PortKind::Switch, s as usize);
+    let mut messages: Vec<Vec<NetlinkRequest>> = switches.iter().map(|_| vec![]).collect();
     for (c, cable) in cables.iter().enumerate() {
         let (a, b) = cable.ends;
         let (name, index) = (format!("cable{c}"), layout::cable_index(c));
         let far = switches[b as usize].node.ns.as_fd();
         let ends = [
-            End { name: &name, ns: None, index, mac: mac(a) },
-            End { name: &name, ns: Some(far), index, mac: mac(b) },
+            VethEnd { name: &name, ns: None, index, mac: mac(a) },
+            VethEnd { name: &name, ns: Some(far), index, mac: mac(b) },
         ];
         messages[a as usize].push((msg::veth(&ends[0], &ends[1]), NEW));
     }
@@ -160,7 +160,7 @@ pub fn wire(topology: &Topology, switches: &mut [PacketSwitch]) -> io::Result<()
         for &(r, link) in &s.racks {
             v.push((msg::up(link), 0));
             v.push((
-                msg::neighbour(link, layout::eps_neighbour(r), layout::mac(Port::TorEps, r)),
+                msg::neighbour(link, layout::eps_neighbour(r), layout::mac(PortKind::TorEps, r)),
                 NEW,
             ));
             v.push((
@@ -229,7 +229,8 @@ pub fn limit(
         let Some(rate) = topology.eps.graph().and_then(|g| g.switches[k].rate) else { continue };
         // The address that every port of the switch has: a frame is taken as if it had come in by a
         // port.
-        let end = |name, index| End { name, ns: None, index, mac: layout::mac(Port::Switch, k) };
+        let end =
+            |name, index| VethEnd { name, ns: None, index, mac: layout::mac(PortKind::Switch, k) };
         let mut v = vec![
             (msg::veth(&end(LIMIT_NAME, LIMIT.0), &end("limit1", LIMIT.1)), NEW),
             (msg::alias(LIMIT.0, mark), 0),

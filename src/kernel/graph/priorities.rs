@@ -5,10 +5,10 @@ use std::io;
 use netlink_packet_route::RouteNetlinkMessage as Message;
 
 use crate::coflows::priority::LAST;
-use crate::fabric::{PortQueues, QueueCounters};
+use crate::fabric::{PortQueueCounters, QueueCounters};
 use crate::ids::RackId;
 use crate::layout::NodeId;
-use crate::network::Network;
+use crate::network::EmulatedNetwork;
 use crate::nl::Netlink;
 use crate::node::Node;
 use crate::queues::{SMALL, priority_class};
@@ -45,7 +45,7 @@ pub fn queues(nl: &mut Netlink, link: u32) -> io::Result<Vec<QueueCounters>> {
 ///
 /// # Errors
 /// What the kernel refused.
-pub fn counters(net: &mut Network) -> io::Result<Vec<PortQueues>> {
+pub fn counters(net: &mut EmulatedNetwork) -> io::Result<Vec<PortQueueCounters>> {
     let topology = net.topology.clone();
     let mut all = vec![];
     let mut add = |node: &mut Node,
@@ -53,7 +53,7 @@ pub fn counters(net: &mut Network) -> io::Result<Vec<PortQueues>> {
                    (port, to): (String, String),
                    rate: BitRate|
      -> io::Result<()> {
-        all.push(PortQueues {
+        all.push(PortQueueCounters {
             node: node.name.clone(),
             port,
             to,

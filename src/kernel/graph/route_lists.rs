@@ -12,12 +12,12 @@ use std::io;
 use std::net::Ipv4Addr;
 
 use super::egress::EgressMap;
-use crate::bpf::switches::Entry;
+use crate::bpf::switches::PathEntry;
 use crate::ids::{HostId, RackId};
 use crate::msg::{self, Route};
-use crate::network::Network;
-use crate::nl::{NEW, REPLACE, Request};
-use crate::plan::paths::{Ends, Lists, PathError, Steer};
+use crate::network::EmulatedNetwork;
+use crate::nl::{NEW, NetlinkRequest, REPLACE};
+use crate::plan::paths::{Lists, PathEnds, PathError, Steer};
 use crate::topology::addresses::{host_ip, rack_net};
 use crate::units::{Span, Time};
 use crate::{layout, queues};
@@ -42,14 +42,14 @@ pub struct RouteLists {
     ways: EgressMap,
     lists: Lists,
     /// By pair or flow: the switches that have a route for it.
-    routes: BTreeMap<Ends, BTreeSet<u16>>,
+    routes: BTreeMap<PathEnds, BTreeSet<u16>>,
     /// Of those, the ones that are not on its list any more, and when packets that are on their way
     /// to them have passed.
-    stale: BTreeMap<(Ends, u16), Time>,
+    stale: BTreeMap<(PathEnds, u16), Time>,
     /// Hosts' rules, by switch and host.
     rules: BTreeSet<(u16, HostId)>,
     /// By flow that has routes: the number of its table.
-    tables: BTreeMap<Ends, u32>,
+    tables: BTreeMap<PathEnds, u32>,
     drain: Span,
 }
 
@@ -58,9 +58,9 @@ impl RouteLists {
     ///
     /// # Errors
     /// What the kernel refused.
-    pub fn install(net: &mut Network, ways: EgressMap) -> io::Result<Self> {
+    pub fn install(net: &mut EmulatedNetwork, ways: EgressMap) -> io::Result<Self> {
         let racks = ways.racks();
-        let mut messages: Vec<Vec<Request>> = net.eps.iter().map(|_| vec![]).collect();
+        let mut messages: Vec<Vec<NetlinkRequest>> = net.eps.iter().map(|_| vec![]).collect();
         for from in (0..racks).map(RackId::from) {
             let table = RACK_TABLES + from.0;
             let mut ruled = BTreeSet::new();
@@ -87,7 +87,12 @@ impl RouteLists {
     /// # Errors
     /// Why not. If the kernel refused a route the pair has its old list, at worst with the new
     /// one's end.
-    pub fn steer(&mut self, net: &mut Network, op: &Steer, now: Time) -> Result<Time, PathError> {
+    pub fn steer(
+        &mut self,
+        net: &mut EmulatedNetwork,
+        op: &Steer,
+        now: Time,
+    ) -> Result<Time, PathError> {
         let wanted = self.ways.wanted(op)?;
         let ends = op.ends();
         self.sweep(net, now).map_err(refused)?;
@@ -111,8 +116,8 @@ impl RouteLists {
 
     /// A flow takes the way of its pair from now on: its rules go where it crosses that way, the
     /// last switch first. Elsewhere they stay until the packets that are on their way have arrived.
-    fn join_pair(&mut self, net: &mut Network, ends: Ends) -> Result<(), PathError> {
-        let pair = Ends { ports: None, ..ends };
+    fn join_pair(&mut self, net: &mut EmulatedNetwork, ends: PathEnds) -> Result<(), PathError> {
+        let pair = PathEnds { ports: None, ..ends };
         let way = self.ways.wanted(&Steer::new(pair, self.lists.at(pair).cloned()))?;
         for e in way
             .iter()
@@ -126,7 +131,7 @@ impl RouteLists {
     }
 
     /// The table of a pair's sender, or of a flow.
-    fn table(&mut self, ends: Ends) -> Result<u32, PathError> {
+    fn table(&mut self, ends: PathEnds) -> Result<u32, PathError> {
         if ends.ports.is_none() {
             return Ok(HOST_TABLES + ends.from.0);
         }
@@ -142,10 +147,10 @@ impl RouteLists {
     /// Writes the route of a switch on a list, and the rule that leads to it.
     fn write(
         &mut self,
-        net: &mut Network,
-        ends: Ends,
+        net: &mut EmulatedNetwork,
+        ends: PathEnds,
         table: u32,
-        e: Entry,
+        e: PathEntry,
     ) -> Result<(), PathError> {
         let hosts = (host_ip(&net.topology, ends.from), host_ip(&net.topology, ends.to));
         let mut v = vec![(route((hosts.1, 32), e, table).add(), REPLACE)];
@@ -164,7 +169,7 @@ impl RouteLists {
             self.rules.insert((e.switch, ends.from));
             // Flows of the pair that have no list any more take the pair's way here, too.
             let over = self.stale.keys().filter(|k| k.1 == e.switch).map(|k| k.0);
-            let flows: Vec<Ends> = over
+            let flows: Vec<PathEnds> = over
                 .filter(|f| {
                     f.ports.is_some() && f.hosts() == ends.hosts() && self.lists.at(*f).is_none()
                 })
@@ -179,15 +184,20 @@ impl RouteLists {
     }
 
     /// Takes routes away that no packet needs any more, and with those of flows their rules.
-    fn sweep(&mut self, net: &mut Network, now: Time) -> io::Result<()> {
-        let over: Vec<(Ends, u16)> =
+    fn sweep(&mut self, net: &mut EmulatedNetwork, now: Time) -> io::Result<()> {
+        let over: Vec<(PathEnds, u16)> =
             self.stale.iter().filter(|(_, until)| **until <= now).map(|(k, _)| *k).collect();
         over.into_iter().try_for_each(|(ends, s)| self.take_away(net, ends, s))
     }
 
     /// Takes the route of a pair or flow away from one switch, and with that of a flow its rule,
     /// which goes first.
-    fn take_away(&mut self, net: &mut Network, ends: Ends, switch: u16) -> io::Result<()> {
+    fn take_away(
+        &mut self,
+        net: &mut EmulatedNetwork,
+        ends: PathEnds,
+        switch: u16,
+    ) -> io::Result<()> {
         let hosts = (host_ip(&net.topology, ends.from), host_ip(&net.topology, ends.to));
         let of_flow = ends.ports.zip(self.tables.get(&ends).copied());
         let table = of_flow.map_or(HOST_TABLES + ends.from.0, |(_, table)| table);
@@ -223,7 +233,7 @@ fn refused(e: io::Error) -> PathError {
 }
 
 /// The route of a switch on a path.
-fn route(to: (Ipv4Addr, u8), e: Entry, table: u32) -> Route<'static> {
+fn route(to: (Ipv4Addr, u8), e: PathEntry, table: u32) -> Route<'static> {
     let via = e.rack.map_or(layout::EPS_GATEWAY, |r| layout::eps_neighbour(usize::from(r)));
     Route { table: Some(table), ..Route::new(to, Some(via), e.out) }
 }

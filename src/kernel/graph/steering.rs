@@ -8,7 +8,7 @@ use super::packet;
 use super::route_lists::RouteLists;
 use crate::coflows::network::Service;
 use crate::fabric::Damage;
-use crate::network::Network;
+use crate::network::EmulatedNetwork;
 use crate::plan::paths::{Lists, PathError, Steer};
 use crate::units::Time;
 use crate::{Clock, Mechanism};
@@ -28,7 +28,7 @@ impl Steering {
     /// # Errors
     /// What the kernel refused, or a route that is too long.
     pub fn install(
-        net: &mut Network,
+        net: &mut EmulatedNetwork,
         (mechanism, service): (Mechanism, Service),
         clock: Clock,
     ) -> io::Result<Option<Self>> {
@@ -45,7 +45,12 @@ impl Steering {
     ///
     /// # Errors
     /// Why not; the fabric has not changed then.
-    pub fn steer(&mut self, net: &mut Network, op: &Steer, now: Time) -> Result<Time, PathError> {
+    pub fn steer(
+        &mut self,
+        net: &mut EmulatedNetwork,
+        op: &Steer,
+        now: Time,
+    ) -> Result<Time, PathError> {
         match self {
             Self::Labels(l) => l.steer(op),
             Self::Routes(r) => r.steer(net, op, now),

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use crate::fabric::Uplink;
 use crate::netns;
-use crate::network::Network;
+use crate::network::EmulatedNetwork;
 
 /// Ethernet, IPv4 and TCP headers with timestamps. The kernel counts one set a packet, however many
 /// segments it is cut into on a wire.
@@ -24,7 +24,7 @@ const LINE: usize = 256;
 
 /// Counters of a direction of a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Count {
+struct UplinkCounters {
     bytes: u64,
     packets: u64,
 }
@@ -36,7 +36,7 @@ pub struct Uplinks {
     buffer: Vec<u8>,
     read_at: Option<Instant>,
     /// By rack: the last reading, upwards and downwards.
-    last: Vec<[Count; 2]>,
+    last: Vec<[UplinkCounters; 2]>,
     total: Vec<Uplink>,
 }
 
@@ -45,7 +45,7 @@ impl Uplinks {
     ///
     /// # Errors
     /// A namespace that cannot be entered, or no descriptors.
-    pub fn open(net: &Network) -> io::Result<Self> {
+    pub fn open(net: &EmulatedNetwork) -> io::Result<Self> {
         let racks = net.topology.rack_count();
         let with_racks = net.eps.iter().filter(|s| !s.racks.is_empty());
         let files = with_racks
@@ -101,9 +101,9 @@ impl Uplinks {
 }
 
 /// Payload between two readings. A link that was made again counts from zero.
-fn grown(before: Count, now: Count) -> u64 {
+fn grown(before: UplinkCounters, now: UplinkCounters) -> u64 {
     let before = if now.bytes < before.bytes || now.packets < before.packets {
-        Count::default()
+        UplinkCounters::default()
     } else {
         before
     };
@@ -112,12 +112,12 @@ fn grown(before: Count, now: Count) -> u64 {
 }
 
 /// The rack of a line, and what its switch's port received and sent.
-fn port(line: &[u8]) -> Option<(usize, [Count; 2])> {
+fn port(line: &[u8]) -> Option<(usize, [UplinkCounters; 2])> {
     let (name, counters) = std::str::from_utf8(line).ok()?.split_once(':')?;
     let rack = name.trim_start().strip_prefix("tor")?.parse().ok()?;
     let all: Vec<u64> =
         counters.split_ascii_whitespace().map(|n| n.parse().ok()).collect::<Option<_>>()?;
-    let count = |k: usize| Some(Count { bytes: *all.get(k)?, packets: *all.get(k + 1)? });
+    let count = |k: usize| Some(UplinkCounters { bytes: *all.get(k)?, packets: *all.get(k + 1)? });
     Some((rack, [count(0)?, count(8)?]))
 }
 
@@ -130,7 +130,13 @@ mod tests {
         let line = b"  tor3: 1000 10 0 0 0 0 0 0 3000 30 0 0 0 0 0 0";
         assert_eq!(
             port(line),
-            Some((3, [Count { bytes: 1000, packets: 10 }, Count { bytes: 3000, packets: 30 }]))
+            Some((
+                3,
+                [
+                    UplinkCounters { bytes: 1000, packets: 10 },
+                    UplinkCounters { bytes: 3000, packets: 30 }
+                ]
+            ))
         );
         for other in [
             "    lo: 1 2 3 4 5 6 7 8 9 10",
@@ -147,7 +153,7 @@ mod tests {
 
     #[test]
     fn headers_count_for_nothing_and_a_link_that_was_made_again_counts_from_zero() {
-        let count = |bytes, packets| Count { bytes, packets };
+        let count = |bytes, packets| UplinkCounters { bytes, packets };
         assert_eq!(grown(count(1000, 1), count(1000 + 1448 + HEADERS, 2)), 1448);
         assert_eq!(grown(count(1000, 1), count(1000 + HEADERS, 2)), 0, "an acknowledgement");
         assert_eq!(grown(count(1_000_000, 900), count(500 + HEADERS, 1)), 500);

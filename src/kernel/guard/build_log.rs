@@ -9,7 +9,7 @@ use netlink_packet_route::neighbour::NeighbourMessage;
 use netlink_packet_route::route::{RouteAttribute, RouteMessage};
 use netlink_packet_route::tc::TcMessage;
 
-use crate::nl::Request;
+use crate::nl::NetlinkRequest;
 use crate::tc;
 
 /// A part of a node that is compared, and written again, as a whole.
@@ -45,7 +45,7 @@ impl fmt::Display for LinkPart {
 /// The messages in order, and the programs that filters name by their descriptors.
 #[derive(Default)]
 pub struct BuildLog {
-    written: BTreeMap<NodePart, Vec<Request>>,
+    written: BTreeMap<NodePart, Vec<NetlinkRequest>>,
     programs: Vec<OwnedFd>,
     is_closed: bool,
 }
@@ -53,7 +53,7 @@ pub struct BuildLog {
 impl BuildLog {
     /// Notes messages that are sent, until the log is taken. Later changes come and go; their
     /// makers note them.
-    pub fn note(&mut self, messages: &[Request]) {
+    pub fn note(&mut self, messages: &[NetlinkRequest]) {
         if !self.is_closed {
             for request in messages {
                 if let Some(part) = part_of(&request.0) {
@@ -79,7 +79,7 @@ impl BuildLog {
     }
 
     /// The messages that wrote a part.
-    pub fn of(&self, part: NodePart) -> &[Request] {
+    pub fn of(&self, part: NodePart) -> &[NetlinkRequest] {
         self.written.get(&part).map_or(&[], Vec::as_slice)
     }
 }

@@ -18,11 +18,11 @@ use std::time::{Duration, Instant};
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 use parking_lot::Mutex;
 
-use super::watched::{Compared, RequiredLink, WatchedNode};
+use super::watched::{KernelDiff, RequiredLink, WatchedNode};
 use crate::fabric::{Cut, Damage};
 use crate::ids::{HostId, PlaneId, RackId};
 use crate::inventory::Mutable;
-use crate::network::{Network, Node};
+use crate::network::{EmulatedNetwork, Node};
 use crate::packet::PacketSwitch;
 use crate::pulse::Pulse;
 use crate::switcher::SwitcherHandle;
@@ -42,14 +42,14 @@ const GROUPS: [u32; 6] = [1, 3, 4, 5, 7, 8];
 
 /// What is wrong now, by node, and what was wrong and mended since the last call.
 #[derive(Debug, Default)]
-struct Found {
+struct NodeDamage {
     standing: Vec<Vec<Damage>>,
     mended: Vec<Damage>,
 }
 
 /// The comparing thread; dropping this ends it.
 pub struct DriftMonitor {
-    found: Arc<Mutex<Found>>,
+    found: Arc<Mutex<NodeDamage>>,
     pulse: Pulse,
     stop: Option<mpsc::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -62,7 +62,7 @@ impl DriftMonitor {
     ///
     /// # Errors
     /// When a node cannot be read, or no socket or thread be had.
-    pub fn start(net: &mut Network, switcher: Option<SwitcherHandle>) -> io::Result<Self> {
+    pub fn start(net: &mut EmulatedNetwork, switcher: Option<SwitcherHandle>) -> io::Result<Self> {
         let roles = roles(net, switcher.as_ref());
         let mut nodes: Vec<(&mut Node, (Vec<RequiredLink>, Mutable))> =
             net.nodes_mut().zip(roles).collect();
@@ -78,13 +78,15 @@ impl DriftMonitor {
                 })
             },
         )?;
-        let found =
-            Arc::new(Mutex::new(Found { standing: vec![vec![]; nodes.len()], mended: vec![] }));
+        let found = Arc::new(Mutex::new(NodeDamage {
+            standing: vec![vec![]; nodes.len()],
+            mended: vec![],
+        }));
         let (stop, stopped) = mpsc::channel();
         let pulse = Pulse::default();
         let beats = pulse.clone();
         pulse.beat();
-        let mut work = Work {
+        let mut work = GuardWork {
             nodes,
             switcher,
             found: found.clone(),
@@ -139,10 +141,10 @@ struct Watched {
 }
 
 /// The thread's work.
-struct Work {
+struct GuardWork {
     nodes: Vec<Watched>,
     switcher: Option<SwitcherHandle>,
-    found: Arc<Mutex<Found>>,
+    found: Arc<Mutex<NodeDamage>>,
     /// The next node of this round.
     next: usize,
     /// When this round began, and what it has taken.
@@ -153,7 +155,7 @@ struct Work {
     buffer: Vec<u8>,
 }
 
-impl Work {
+impl GuardWork {
     fn tick(&mut self) {
         let start = Instant::now();
         for k in 0..self.nodes.len() {
@@ -190,7 +192,7 @@ impl Work {
     fn compare(&mut self, k: usize) {
         let w = &mut self.nodes[k];
         w.stale = false;
-        let Compared { standing, mended } = w.node.compare(self.switcher.as_ref());
+        let KernelDiff { standing, mended } = w.node.compare(self.switcher.as_ref());
         let mut found = self.found.lock();
         found.standing[k] = standing;
         found.mended.extend(mended);
@@ -236,9 +238,12 @@ fn switch_ties(s: &PacketSwitch) -> Vec<RequiredLink> {
     s.named_links().into_iter().map(tie).collect()
 }
 
-/// By node, in the order of [`Network::nodes`]: its required links, and what comes and goes there
-/// with circuits.
-fn roles(net: &Network, switcher: Option<&SwitcherHandle>) -> Vec<(Vec<RequiredLink>, Mutable)> {
+/// By node, in the order of [`EmulatedNetwork::nodes`]: its required links, and what comes and goes
+/// there with circuits.
+fn roles(
+    net: &EmulatedNetwork,
+    switcher: Option<&SwitcherHandle>,
+) -> Vec<(Vec<RequiredLink>, Mutable)> {
     let plain = |(link, name): (u32, String)| RequiredLink {
         link,
         name,

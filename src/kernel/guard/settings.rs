@@ -9,7 +9,7 @@ use crate::{msg, sys};
 
 /// Settings of a link.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Settings {
+pub struct LinkSettings {
     mac: Vec<u8>,
     mtu: u32,
     segments: u32,
@@ -17,8 +17,8 @@ pub struct Settings {
     offloads: Vec<u32>,
 }
 
-impl Settings {
-    /// Reads a link's settings from its attributes, without the offloads ([`Settings::ask`]).
+impl LinkSettings {
+    /// Reads a link's settings from its attributes, without the offloads ([`LinkSettings::ask`]).
     pub fn of(attributes: &[u8]) -> Self {
         const ADDRESS: u16 = 1;
         const MTU: u16 = 4;
@@ -73,16 +73,16 @@ mod tests {
 
     #[test]
     fn what_is_different_is_named() {
-        let s = Settings {
+        let s = LinkSettings {
             mac: vec![2, 0, 0, 0, 0, 1],
             mtu: 1500,
             segments: 65536,
             offloads: vec![1, 2],
         };
         assert_eq!(s.differ(&s.clone()), None);
-        let other = Settings { mtu: 576, offloads: vec![1, 3], ..s.clone() };
+        let other = LinkSettings { mtu: 576, offloads: vec![1, 3], ..s.clone() };
         assert_eq!(s.differ(&other).as_deref(), Some("MTU, offloads"));
-        let other = Settings { mac: vec![2, 0, 0, 0, 0, 2], segments: 0, ..s.clone() };
+        let other = LinkSettings { mac: vec![2, 0, 0, 0, 0, 2], segments: 0, ..s.clone() };
         assert_eq!(s.differ(&other).as_deref(), Some("MAC address, longest segment"));
     }
 }

@@ -10,7 +10,7 @@ use super::build_log::{BuildLog, LinkPart, NodePart};
 use crate::fabric::{Cut, Damage};
 use crate::ids::{PlaneId, RackId};
 use crate::inventory::{self, Inventory, Mutable};
-use crate::nl::{NEW, Netlink, REPLACE, Request};
+use crate::nl::{NEW, Netlink, NetlinkRequest, REPLACE};
 use crate::node::Node;
 use crate::switcher::SwitcherHandle;
 use crate::tc;
@@ -46,7 +46,7 @@ pub struct WatchedNode {
 
 /// Result of a comparison.
 #[derive(Debug, Default)]
-pub struct Compared {
+pub struct KernelDiff {
     /// What is wrong.
     pub standing: Vec<Damage>,
     /// What was wrong and has been mended.
@@ -75,8 +75,8 @@ impl WatchedNode {
     }
 
     /// Compares the node with what it should be, and writes what differs again.
-    pub fn compare(&mut self, switcher: Option<&SwitcherHandle>) -> Compared {
-        let mut seen = Compared::default();
+    pub fn compare(&mut self, switcher: Option<&SwitcherHandle>) -> KernelDiff {
+        let mut seen = KernelDiff::default();
         if let Err(e) = self.look(switcher, &mut seen) {
             seen.standing.push(Damage {
                 what: format!("node {} cannot be compared: {e}", self.name),
@@ -86,7 +86,7 @@ impl WatchedNode {
         seen
     }
 
-    fn look(&mut self, switcher: Option<&SwitcherHandle>, seen: &mut Compared) -> io::Result<()> {
+    fn look(&mut self, switcher: Option<&SwitcherHandle>, seen: &mut KernelDiff) -> io::Result<()> {
         let mut nl = Netlink::open(self.ns.as_fd())?;
         let began = switcher.map(SwitcherHandle::changes);
         let mut found = inventory::read(&mut nl, &self.parts, self.mutable)?;
@@ -141,7 +141,7 @@ impl WatchedNode {
         &self,
         nl: &mut Netlink,
         found: &Inventory,
-        seen: &mut Compared,
+        seen: &mut KernelDiff,
     ) -> io::Result<bool> {
         let both = |t: &RequiredLink, now: &Inventory| {
             let (right, there) = (self.right.links.get(&t.link)?, now.links.get(&t.link)?);
@@ -197,7 +197,7 @@ impl WatchedNode {
         nl: &mut Netlink,
         part: NodePart,
         found: &Inventory,
-        seen: &mut Compared,
+        seen: &mut KernelDiff,
         again: &mut BTreeSet<(PlaneId, RackId)>,
     ) -> io::Result<()> {
         let (right, there) = (of(&self.right, &part), of(found, &part));
@@ -234,7 +234,7 @@ impl WatchedNode {
         &self,
         (switcher, began): (&SwitcherHandle, Option<u64>),
         found: &Inventory,
-        seen: &mut Compared,
+        seen: &mut KernelDiff,
         again: &mut BTreeSet<(PlaneId, RackId)>,
     ) {
         let held: BTreeSet<u32> = match self.mutable {
@@ -282,7 +282,7 @@ impl WatchedNode {
     }
 
     /// Messages that restore a part: they remove what is left of it, and write all of it again.
-    fn messages(&self, part: NodePart) -> Vec<Request> {
+    fn messages(&self, part: NodePart) -> Vec<NetlinkRequest> {
         let mut v = match part.side {
             LinkPart::Queues => vec![(tc::remove_root(part.link), 0)],
             LinkPart::Filters => vec![(tc::remove_clsact(part.link), 0)],

@@ -11,9 +11,9 @@ use socket2::{Domain, Socket, Type};
 use super::missing::Module;
 use super::sys;
 use crate::coflows::elephants::ELEPHANT_DSCP;
-use crate::msg::{self, End, Tcp};
-use crate::nl::{NEW, Netlink, Request};
-use crate::tc::{self, Class, Match};
+use crate::msg::{self, Tcp, VethEnd};
+use crate::nl::{NEW, Netlink, NetlinkRequest};
+use crate::tc::{self, HtbClass, Match};
 use crate::units::BitRate;
 use crate::{diag, netns, switched, timed};
 
@@ -57,7 +57,7 @@ struct Bench {
     netlink: Netlink,
 }
 
-type Trial<'a> =
+type FeatureTrial<'a> =
     (&'static str, Need, &'static str, Box<dyn FnMut(&mut Bench) -> io::Result<String> + 'a>);
 
 /// Tries everything. The first two entries are namespaces and links: without them, nothing else can
@@ -106,23 +106,23 @@ fn feature(
     Feature { name, need, ok, found, remedy: if ok { "" } else { remedy } }
 }
 
-fn send(bench: &mut Bench, messages: Vec<Request>) -> io::Result<String> {
+fn send(bench: &mut Bench, messages: Vec<NetlinkRequest>) -> io::Result<String> {
     bench.netlink.send(messages).map(|()| String::new())
 }
 
-fn pair() -> Vec<Request> {
-    let end = |name, index| End { name, ns: None, index, mac: [2, 0, 0, 0xdd, 0, index as u8] };
+fn pair() -> Vec<NetlinkRequest> {
+    let end = |name, index| VethEnd { name, ns: None, index, mac: [2, 0, 0, 0xdd, 0, index as u8] };
     let links = msg::veth(&end("try0", LINK), &end("try1", LINK + 1));
     vec![(msg::up(1), 0), (links, NEW), (msg::up(LINK + 1), 0)]
 }
 
 /// In the order in which they can be tried.
-fn trials() -> impl Iterator<Item = Trial<'static>> {
+fn trials() -> impl Iterator<Item = FeatureTrial<'static>> {
     [queues(), rules(), programs_and_sockets(), machine()].into_iter().flatten()
 }
 
 /// Queues and filters: a class wants its HTB, a leaf its class.
-fn queues() -> Vec<Trial<'static>> {
+fn queues() -> Vec<FeatureTrial<'static>> {
     let rate = BitRate::mbit(100);
     vec![
         (
@@ -130,7 +130,7 @@ fn queues() -> Vec<Trial<'static>> {
             Need::Run,
             "it holds every link to its rate: modprobe sch_htb (CONFIG_NET_SCH_HTB; Debian's cloud kernels: linux-modules-extra)",
             Box::new(move |b| {
-                let class = Class {
+                let class = HtbClass {
                     minor: 1,
                     parent: 0,
                     rate,
@@ -153,7 +153,7 @@ fn queues() -> Vec<Trial<'static>> {
             Need::Better,
             "networks with `eps.segments: frames` and policies with `admit: wait` need it: modprobe sch_tbf (CONFIG_NET_SCH_TBF)",
             Box::new(move |b| {
-                let class = Class {
+                let class = HtbClass {
                     minor: 2,
                     parent: 0,
                     rate,
@@ -188,7 +188,7 @@ fn queues() -> Vec<Trial<'static>> {
 }
 
 /// Routing rules, by which `netlink` lets elephants onto circuits.
-fn rules() -> Vec<Trial<'static>> {
+fn rules() -> Vec<FeatureTrial<'static>> {
     vec![
         (
             "rules by TOS",
@@ -209,7 +209,7 @@ fn rules() -> Vec<Trial<'static>> {
 }
 
 /// Programs on links, and the sockets by which circuits are probed and queues are read.
-fn programs_and_sockets() -> Vec<Trial<'static>> {
+fn programs_and_sockets() -> Vec<FeatureTrial<'static>> {
     vec![
         (
             "BPF classifiers",
@@ -237,7 +237,7 @@ fn programs_and_sockets() -> Vec<Trial<'static>> {
 }
 
 /// Congestion control, scheduling and limits of the machine.
-fn machine() -> Vec<Trial<'static>> {
+fn machine() -> Vec<FeatureTrial<'static>> {
     vec![
         (
             "cubic",
@@ -270,7 +270,7 @@ fn machine() -> Vec<Trial<'static>> {
     ]
 }
 
-fn module(module: Module) -> Trial<'static> {
+fn module(module: Module) -> FeatureTrial<'static> {
     let tries = move |b: &mut Bench| module.probe(&mut b.netlink, LINK).map(|()| String::new());
     (module.name(), Need::Better, module.remedy(), Box::new(tries))
 }
@@ -324,7 +324,7 @@ mod tests {
     use super::*;
     use crate::coflows::elephants::Admit;
     use crate::ids::PlaneId;
-    use crate::network::Network;
+    use crate::network::EmulatedNetwork;
     use crate::topology::{Plane, StopMode, Topology};
     use crate::units::Span;
     use crate::{Clock, KernelFabric, Mechanism};
@@ -375,7 +375,7 @@ mod tests {
                 BitRate::mbit(10),
                 vec![plane],
             );
-            let built = Network::build(Arc::new(two), "heliostat:features", None)
+            let built = EmulatedNetwork::build(Arc::new(two), "heliostat:features", None)
                 .map_err(|e| e.to_string());
             let built = built.and_then(|net| {
                 KernelFabric::install(net, mechanism, Admit::Marked, Clock::start())

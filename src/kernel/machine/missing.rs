@@ -4,10 +4,10 @@ use std::fmt;
 use std::io;
 use std::os::fd::AsFd;
 
-use crate::msg::{self, End};
+use crate::msg::{self, VethEnd};
 use crate::netns;
 use crate::nl::{NEW, Netlink};
-use crate::tc::{self, Class};
+use crate::tc::{self, HtbClass};
 use crate::topology::Topology;
 use crate::topology::links::{LinkSpec, Loss};
 use crate::units::{BitRate, Span};
@@ -46,7 +46,7 @@ impl Module {
     /// What the kernel said.
     pub fn probe(self, nl: &mut Netlink, link: u32) -> io::Result<()> {
         let (minor, rate) = (0x10 + self as u16, BitRate::mbit(100));
-        let class = Class {
+        let class = HtbClass {
             minor,
             parent: 0,
             rate,
@@ -126,7 +126,7 @@ fn try_out(module: Module) -> io::Result<Option<io::Error>> {
     const LINK: u32 = 10;
     let ns = netns::create(false)?;
     let mut nl = Netlink::open(ns.as_fd())?;
-    let end = |name, index| End { name, ns: None, index, mac: [2, 0, 0, 0xdd, 0, index as u8] };
+    let end = |name, index| VethEnd { name, ns: None, index, mac: [2, 0, 0, 0xdd, 0, index as u8] };
     nl.send(vec![
         (msg::veth(&end("try0", LINK), &end("try1", LINK + 1)), NEW),
         (tc::htb(LINK, 1), NEW),

@@ -7,16 +7,16 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::sys::Process;
+use super::sys::ProcessHandle;
 use crate::netns;
-use crate::ownership::{self, Note, fabric_of};
+use crate::ownership::{self, FabricNote, fabric_of};
 
 /// How long a program may take to end when it is asked to.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A process in a namespace of ours.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Program {
+pub struct NamespaceProgram {
     /// Its number.
     pub pid: u32,
     /// What the kernel calls it.
@@ -29,7 +29,7 @@ pub struct Program {
     inode: u64,
 }
 
-impl std::fmt::Display for Program {
+impl std::fmt::Display for NamespaceProgram {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let place = self.node.as_ref().map_or_else(String::new, |n| format!(" in {n}"));
         write!(f, "{} ({}{place})", self.pid, self.command)
@@ -39,7 +39,7 @@ impl std::fmt::Display for Program {
 /// All processes in namespaces that carry the mark of a fabric which keeps its note in `base`,
 /// whether it runs or is gone; by fabric and number. Processes of other users are seen by root
 /// only.
-pub fn all(base: &Path) -> Vec<Program> {
+pub fn all(base: &Path) -> Vec<NamespaceProgram> {
     let mut nodes = BTreeMap::new();
     for note in ownership::running(base) {
         nodes.extend(identities(&note));
@@ -55,14 +55,20 @@ pub fn all(base: &Path) -> Vec<Program> {
         let command = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
         // What a process calls itself may hold anything.
         let command = command.trim_end().escape_debug().to_string();
-        found.push(Program { pid, command, fabric, node: nodes.get(&inode).cloned(), inode });
+        found.push(NamespaceProgram {
+            pid,
+            command,
+            fabric,
+            node: nodes.get(&inode).cloned(),
+            inode,
+        });
     }
     found.sort_by(|a, b| (&a.fabric, a.pid).cmp(&(&b.fabric, b.pid)));
     found
 }
 
 /// The processes in the nodes of the fabric that keeps its note in this directory.
-pub fn of(directory: &Path) -> Vec<Program> {
+pub fn of(directory: &Path) -> Vec<NamespaceProgram> {
     let (Some(base), Some(name)) =
         (directory.parent(), directory.file_name().and_then(|n| n.to_str()))
     else {
@@ -72,7 +78,7 @@ pub fn of(directory: &Path) -> Vec<Program> {
 }
 
 /// The nodes of a running fabric by the identity of their namespaces.
-fn identities(note: &Note) -> impl Iterator<Item = (u64, String)> + '_ {
+fn identities(note: &FabricNote) -> impl Iterator<Item = (u64, String)> + '_ {
     let one = |(node, fd): (&String, &i32)| {
         Some((
             netns::identity(Path::new(&format!("/proc/{}/fd/{fd}", note.pid))).ok()?,
@@ -92,7 +98,7 @@ fn pids() -> impl Iterator<Item = u32> {
 
 /// Ends programs: asks them to, and kills those that have not ended in time. Gives those that could
 /// not be ended, and why.
-pub fn end(programs: &[Program]) -> Vec<String> {
+pub fn end(programs: &[NamespaceProgram]) -> Vec<String> {
     let mut left = vec![];
     let mut asked = vec![];
     for p in programs {
@@ -117,8 +123,8 @@ pub fn end(programs: &[Program]) -> Vec<String> {
 }
 
 /// The process, if it is still the one that was found in the namespace.
-fn open(p: &Program) -> io::Result<Option<Process>> {
-    match Process::open(p.pid) {
+fn open(p: &NamespaceProgram) -> io::Result<Option<ProcessHandle>> {
+    match ProcessHandle::open(p.pid) {
         Ok(process) => {
             let there = netns::identity(Path::new(&format!("/proc/{}/ns/net", p.pid)));
             Ok(there.is_ok_and(|i| i == p.inode).then_some(process))

@@ -64,7 +64,7 @@ impl Capacity {
     /// Why this network is too much, if it is: racks times what each sends over its circuits and
     /// the EPS.
     pub fn exceeded_by(&self, topology: &Topology) -> Option<String> {
-        let Asked { circuit, sum, work, can } = self.asked(topology);
+        let NetworkLoad { circuit, sum, work, can } = self.asked(topology);
         (self.at_once(topology) == 0).then(|| {
             let how = if self.measured {
                 "measured by doctor"
@@ -84,12 +84,12 @@ impl Capacity {
     /// How many networks like this one the machine carries at the same time, all of whose racks
     /// send at once.
     pub fn at_once(&self, topology: &Topology) -> u64 {
-        let Asked { work, can, .. } = self.asked(topology);
+        let NetworkLoad { work, can, .. } = self.asked(topology);
         // A tenth of slack: the table's rows are where circuits still had all their rate.
         (can.0 + can.0 / 10) / work.max(1)
     }
 
-    fn asked(&self, topology: &Topology) -> Asked {
+    fn asked(&self, topology: &Topology) -> NetworkLoad {
         let circuit =
             topology.planes.iter().map(|p| p.rate).max().unwrap_or_else(|| {
                 topology.racks.iter().map(|r| r.uplink).max().unwrap_or_default()
@@ -106,12 +106,12 @@ impl Capacity {
             .sum();
         // Measured over four links: between two hosts over an OCS.
         let work = (u128::from(sum) * u128::from(400 + cables_percent(topology)) / 400) as u64;
-        Asked { circuit, sum, work, can }
+        NetworkLoad { circuit, sum, work, can }
     }
 }
 
 /// What a network can ask of a machine.
-struct Asked {
+struct NetworkLoad {
     /// Rate of its fastest circuit.
     circuit: BitRate,
     /// What all racks send together, in bits per second.

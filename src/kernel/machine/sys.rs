@@ -20,7 +20,7 @@ mod processes;
 mod sockets;
 mod users;
 
-pub use bpf::{Mapping, bpf_array, bpf_classifier};
+pub use bpf::{MemoryMapping, bpf_array, bpf_classifier};
 #[cfg(test)]
 pub use bpf::{peek, poke};
 pub use namespaces::{
@@ -29,7 +29,7 @@ pub use namespaces::{
 };
 pub use offloads::{offloads, set_offloads};
 pub use processes::{
-    Process, child_has_ended, ends_with_parent, kill_group, own_session, without_capabilities,
+    ProcessHandle, child_has_ended, ends_with_parent, kill_group, own_session, without_capabilities,
 };
 pub use sockets::{
     FrameSeen, frames_lost, receive_frame, receive_low_water, stamp_frames, tcp_acknowledged,

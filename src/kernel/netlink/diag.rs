@@ -10,7 +10,7 @@ use std::os::fd::BorrowedFd;
 
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_SOCK_DIAG};
 
-use super::wire::{self, Ended};
+use super::wire::{self, DumpEnd};
 use crate::netns;
 
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
@@ -87,7 +87,7 @@ impl SocketQueues {
             };
             let (ended, found) =
                 wire::gather(&mut self.buffer, self.sequence, wire::from(&self.socket), one)?;
-            if ended == Ended::Whole {
+            if ended == DumpEnd::Whole {
                 found.into_iter().for_each(each);
                 return Ok(());
             }

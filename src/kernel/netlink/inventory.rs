@@ -16,7 +16,7 @@ use super::{msg, tc};
 use crate::admission::TABLE;
 use crate::build_log::{LinkPart, NodePart};
 use crate::route_lists::RACK_RULES;
-use crate::settings::Settings;
+use crate::settings::LinkSettings;
 use crate::switched::RULE_PRIORITY;
 use crate::switcher::{CIRCUIT, LIGHT};
 
@@ -42,7 +42,7 @@ pub struct Link {
     /// It is up and has a carrier.
     pub up: bool,
     /// Its settings.
-    pub settings: Settings,
+    pub settings: LinkSettings,
 }
 
 /// What a node holds.
@@ -73,10 +73,12 @@ pub fn read(nl: &mut Netlink, parts: &[NodePart], mutable: Mutable) -> io::Resul
     }
     for Object { part, print, place } in all {
         match place {
-            Place::Filter(at) if mutable == Mutable::Crossbar && at == CIRCUIT => {
+            ObjectIdentity::Filter(at) if mutable == Mutable::Crossbar && at == CIRCUIT => {
                 found.circuits.push(part.link)
             }
-            Place::Circuits if mutable == Mutable::Admission => found.admitted.push(part.link),
+            ObjectIdentity::Circuits if mutable == Mutable::Admission => {
+                found.admitted.push(part.link)
+            }
             _ if parts.binary_search(&part).is_ok() => {
                 found.parts.entry(part).or_default().push(print)
             }
@@ -115,11 +117,11 @@ fn dumps(parts: &[NodePart]) -> Vec<Message> {
 struct Object {
     part: NodePart,
     print: Print,
-    place: Place,
+    place: ObjectIdentity,
 }
 
 /// Identity of an object, where it matters.
-enum Place {
+enum ObjectIdentity {
     /// A filter of this priority and node.
     Filter((u16, u32)),
     /// In the table of circuits.
@@ -136,7 +138,7 @@ const NEW_CLASS: u16 = 40;
 const NEW_FILTER: u16 = 44;
 
 fn object(kind: u16, body: &[u8]) -> Option<Object> {
-    let other = |(part, print)| Object { part, print, place: Place::Other };
+    let other = |(part, print)| Object { part, print, place: ObjectIdentity::Other };
     match kind {
         NEW_QUEUE | NEW_CLASS => queue(kind, body).map(other),
         NEW_FILTER => filter(body),
@@ -165,7 +167,7 @@ fn link(body: &[u8]) -> Option<(u32, Link)> {
     let name =
         String::from_utf8_lossy(attribute(body.get(16..)?, NAME)).trim_end_matches('\0').to_owned();
     let up = word(body, 8)? & UP_WITH_CARRIER == UP_WITH_CARRIER;
-    Some((word(body, 4)?, Link { name, up, settings: Settings::of(body.get(16..)?) }))
+    Some((word(body, 4)?, Link { name, up, settings: LinkSettings::of(body.get(16..)?) }))
 }
 
 /// Length of `struct tcmsg`: padding, link, handle, parent, priority and protocol.
@@ -212,7 +214,7 @@ fn filter(body: &[u8]) -> Option<Object> {
         LinkPart::Queues
     };
     let print = print((NEW_FILTER, place, parent, info, name, settings));
-    Some(Object { part: NodePart { link, side }, print, place: Place::Filter(place) })
+    Some(Object { part: NodePart { link, side }, print, place: ObjectIdentity::Filter(place) })
 }
 
 /// What the first action does and to which link: the end of `struct tc_mirred`.
@@ -239,7 +241,7 @@ fn route(body: &[u8]) -> Option<Object> {
     if body[5] == BY_KERNEL {
         return None;
     }
-    let place = if table == TABLE { Place::Circuits } else { Place::Other };
+    let place = if table == TABLE { ObjectIdentity::Circuits } else { ObjectIdentity::Other };
     Some(Object {
         part: NodePart { link, side: LinkPart::Ways },
         print: print((NEW_ROUTE, body[1], to, via, table)),

@@ -25,7 +25,7 @@ const RTAX_RTO_MIN: u32 = 13;
 pub type Mac = [u8; 6];
 
 /// One end of a veth pair.
-pub struct End<'a> {
+pub struct VethEnd<'a> {
     /// Interface name.
     pub name: &'a str,
     /// The namespace; `None` for that of the socket.
@@ -41,7 +41,7 @@ const QUEUE: u32 = 1000;
 
 /// A veth pair in one message. The second end cannot be made up at once (the kernel says ENOTCONN):
 /// see [`up`].
-pub fn veth(a: &End, b: &End) -> Message {
+pub fn veth(a: &VethEnd, b: &VethEnd) -> Message {
     let mut peer = LinkMessageBuilder::<LinkUnspec>::new()
         .name(b.name)
         .address(b.mac.to_vec())
@@ -60,7 +60,7 @@ pub fn veth(a: &End, b: &End) -> Message {
     Message::NewLink(link)
 }
 
-fn place(link: &mut LinkMessage, end: &End) {
+fn place(link: &mut LinkMessage, end: &VethEnd) {
     // By default the kernel makes a queue a processor, with objects in sysfs that take as long as
     // the rest; our ports have one queue.
     link.attributes.extend([LinkAttribute::NumTxQueues(1), LinkAttribute::NumRxQueues(1)]);

@@ -14,11 +14,11 @@ use netlink_packet_core::{NetlinkHeader, NetlinkMessage, NetlinkPayload, Parseab
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 
-use super::wire::{self, Ended};
+use super::wire::{self, DumpEnd};
 use crate::netns;
 
 /// A message and how it is meant.
-pub type Request = (RouteNetlinkMessage, u16);
+pub type NetlinkRequest = (RouteNetlinkMessage, u16);
 
 /// Make; refuse if it exists.
 pub const NEW: u16 = NLM_F_CREATE | NLM_F_EXCL;
@@ -69,7 +69,7 @@ impl Netlink {
     ///
     /// # Errors
     /// The first refusal: its number and the kernel's words.
-    pub fn send(&mut self, messages: Vec<Request>) -> io::Result<()> {
+    pub fn send(&mut self, messages: Vec<NetlinkRequest>) -> io::Result<()> {
         let refused = self.send_each(messages)?;
         let words = |(k, why): (usize, io::Error)| {
             io::Error::new(why.kind(), format!("message {k}: {why}"))
@@ -82,12 +82,15 @@ impl Netlink {
     ///
     /// # Errors
     /// When the socket fails: nothing is known of what was done then.
-    pub fn send_each(&mut self, messages: Vec<Request>) -> io::Result<Vec<(usize, io::Error)>> {
+    pub fn send_each(
+        &mut self,
+        messages: Vec<NetlinkRequest>,
+    ) -> io::Result<Vec<(usize, io::Error)>> {
         let mut all = vec![];
         let mut done = 0;
         let mut it = messages.into_iter().peekable();
         while it.peek().is_some() {
-            let chunk: Vec<Request> = it.by_ref().take(CHUNK).collect();
+            let chunk: Vec<NetlinkRequest> = it.by_ref().take(CHUNK).collect();
             let n = chunk.len();
             let start = self.sequence;
             let mut out = Vec::with_capacity(n * 128);
@@ -166,7 +169,7 @@ impl Netlink {
             self.socket.send_to(&out, &SocketAddr::new(0, 0), 0)?;
             let (ended, all) =
                 wire::gather(&mut self.buffer, sequence, wire::from(&self.socket), &mut read)?;
-            if ended == Ended::Whole {
+            if ended == DumpEnd::Whole {
                 return Ok(all);
             }
         }

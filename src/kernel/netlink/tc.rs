@@ -91,7 +91,7 @@ pub fn queue_dump() -> Message {
 
 /// A queue, or hooks, of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Queue {
+pub struct Qdisc {
     /// The link.
     pub link: u32,
     /// Its handle; 0 for what the kernel puts there by itself.
@@ -104,7 +104,7 @@ pub struct Queue {
 ///
 /// # Errors
 /// What the kernel refused.
-pub fn queues(nl: &mut Netlink) -> io::Result<Vec<Queue>> {
+pub fn queues(nl: &mut Netlink) -> io::Result<Vec<Qdisc>> {
     let mut found = vec![];
     nl.dump(queue_dump(), |m| {
         if let Message::NewQueueDiscipline(q) = m {
@@ -113,7 +113,7 @@ pub fn queues(nl: &mut Netlink) -> io::Result<Vec<Queue>> {
                 .iter()
                 .find_map(|a| if let TcAttribute::Kind(k) = a { Some(k.clone()) } else { None });
             let link = q.header.index.unsigned_abs();
-            found.push(Queue {
+            found.push(Qdisc {
                 link,
                 handle: q.header.handle.into(),
                 kind: kind.unwrap_or_default(),
@@ -127,7 +127,7 @@ pub fn queues(nl: &mut Netlink) -> io::Result<Vec<Queue>> {
 ///
 /// # Errors
 /// What the kernel refused.
-pub fn link_counters(nl: &mut Netlink) -> io::Result<BTreeMap<u32, Counters>> {
+pub fn link_counters(nl: &mut Netlink) -> io::Result<BTreeMap<u32, QdiscCounters>> {
     let mut found = BTreeMap::new();
     nl.dump(queue_dump(), |m| {
         if let Message::NewQueueDiscipline(q) = m
@@ -146,7 +146,7 @@ pub const SEGMENT_TURN: u32 = 60_000;
 
 /// An HTB class.
 #[derive(Clone, Copy, Debug)]
-pub struct Class {
+pub struct HtbClass {
     /// Its handle's minor number.
     pub minor: u16,
     /// The parent's minor number; 0 is the root.
@@ -164,7 +164,7 @@ pub struct Class {
     pub turn: u32,
 }
 
-impl Class {
+impl HtbClass {
     /// Adds the class to a link's HTB.
     pub fn add(&self, link: u32) -> Message {
         let (rate, ceil) =
@@ -421,7 +421,7 @@ pub fn filter_dump(link: u32, parent: u32) -> Message {
 
 /// Counters of a class or queue.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct QdiscCounters {
     /// Its handle.
     pub handle: u32,
     /// Bytes that left it.
@@ -435,8 +435,8 @@ pub struct Counters {
 }
 
 /// Reads a class's (or queue's) statistics.
-pub fn counters(m: &TcMessage) -> Counters {
-    let mut c = Counters { handle: m.header.handle.into(), ..Counters::default() };
+pub fn counters(m: &TcMessage) -> QdiscCounters {
+    let mut c = QdiscCounters { handle: m.header.handle.into(), ..QdiscCounters::default() };
     let stats = m
         .attributes
         .iter()

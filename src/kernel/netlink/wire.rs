@@ -107,7 +107,7 @@ pub fn senders(datagram: &[u8]) -> impl Iterator<Item = u32> + '_ {
 
 /// How a dump that the kernel did not refuse has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum DumpEnd {
     /// The answers are the whole list, as it was at one instant.
     Whole,
     /// The list changed while the kernel made it, or answers had no room in the socket: some may be
@@ -159,11 +159,11 @@ impl Dump {
         false
     }
 
-    fn end(self) -> io::Result<Ended> {
+    fn end(self) -> io::Result<DumpEnd> {
         match self.failed {
             Some(e) => Err(e),
-            None if self.interrupted => Ok(Ended::Interrupted),
-            None => Ok(Ended::Whole),
+            None if self.interrupted => Ok(DumpEnd::Interrupted),
+            None => Ok(DumpEnd::Whole),
         }
     }
 }
@@ -194,7 +194,7 @@ pub fn gather<T>(
     sequence: u32,
     mut receive: impl FnMut(&mut [u8], bool) -> io::Result<usize>,
     mut read: impl FnMut(u16, &[u8]) -> io::Result<Option<T>>,
-) -> io::Result<(Ended, Vec<T>)> {
+) -> io::Result<(DumpEnd, Vec<T>)> {
     let mut dump = Dump { sequence, interrupted: false, failed: None };
     let (mut all, mut overrun) = (vec![], false);
     loop {

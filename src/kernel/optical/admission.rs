@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use super::queue_waker::QueueWaker;
 use crate::ids::RackId;
 use crate::msg::Route;
-use crate::network::Network;
+use crate::network::EmulatedNetwork;
 use crate::nl::{Netlink, REPLACE};
 use crate::topology::addresses::rack_net;
 use crate::units::BitRate;
@@ -18,12 +18,12 @@ pub const TABLE: u32 = 100;
 
 /// Admission at all ToRs, with a socket for each.
 pub struct CircuitAdmission {
-    kind: Kind,
+    kind: AdmissionKind,
     /// By rack: a socket, and the ports on the planes.
     tors: Vec<(Netlink, Vec<u32>)>,
 }
 
-enum Kind {
+enum AdmissionKind {
     /// A ToR admits packets by a route in [`TABLE`].
     Routes,
     /// A ToR admits packets by opening the gate of the queue in which they wait.
@@ -39,26 +39,26 @@ impl CircuitAdmission {
     ///
     /// # Errors
     /// What the kernel refused.
-    pub fn routes(net: &Network) -> io::Result<Self> {
-        Ok(Self { kind: Kind::Routes, tors: sockets(net)? })
+    pub fn routes(net: &EmulatedNetwork) -> io::Result<Self> {
+        Ok(Self { kind: AdmissionKind::Routes, tors: sockets(net)? })
     }
 
     /// Admission by the gates of the queues of the ToRs' OCS ports; all are closed at first.
     ///
     /// # Errors
     /// What the kernel refused.
-    pub fn gates(net: &Network) -> io::Result<Self> {
+    pub fn gates(net: &EmulatedNetwork) -> io::Result<Self> {
         let t = &net.topology;
         let queues = t.planes.iter().map(|p| (p.rate, queues::waiting_limit(t, p.rate))).collect();
         Ok(Self {
-            kind: Kind::Gates { queues, waker: QueueWaker::start(net)? },
+            kind: AdmissionKind::Gates { queues, waker: QueueWaker::start(net)? },
             tors: sockets(net)?,
         })
     }
 
     /// Whether it is by routes.
     pub fn are_routes(&self) -> bool {
-        matches!(self.kind, Kind::Routes)
+        matches!(self.kind, AdmissionKind::Routes)
     }
 
     /// Begins to admit packets of a rack for another to a plane.
@@ -68,8 +68,8 @@ impl CircuitAdmission {
     pub fn open(&mut self, plane: usize, rack: usize, to: RackId) -> io::Result<()> {
         let (nl, ports) = &mut self.tors[rack];
         match &mut self.kind {
-            Kind::Routes => nl.send(vec![(route(ports[plane], to).add(), REPLACE)]),
-            Kind::Gates { queues: of, waker } => {
+            AdmissionKind::Routes => nl.send(vec![(route(ports[plane], to).add(), REPLACE)]),
+            AdmissionKind::Gates { queues: of, waker } => {
                 nl.send(vec![(queues::gate(ports[plane], of[plane], to.index(), true), 0)])?;
                 waker.wake((rack, plane));
                 Ok(())
@@ -84,15 +84,15 @@ impl CircuitAdmission {
     pub fn shut(&mut self, plane: usize, rack: usize, to: RackId) -> io::Result<()> {
         let (nl, ports) = &mut self.tors[rack];
         nl.send(vec![match &self.kind {
-            Kind::Routes => (route(ports[plane], to).delete(), 0),
-            Kind::Gates { queues: of, .. } => {
+            AdmissionKind::Routes => (route(ports[plane], to).delete(), 0),
+            AdmissionKind::Gates { queues: of, .. } => {
                 (queues::gate(ports[plane], of[plane], to.index(), false), 0)
             }
         }])
     }
 }
 
-fn sockets(net: &Network) -> io::Result<Vec<(Netlink, Vec<u32>)>> {
+fn sockets(net: &EmulatedNetwork) -> io::Result<Vec<(Netlink, Vec<u32>)>> {
     net.tors.iter().map(|t| Ok((Netlink::open(t.node.ns.as_fd())?, t.ocs.clone()))).collect()
 }
 

@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 use crate::demand::{DemandMatrix, HostFlow};
 use crate::diag::SocketQueues;
 use crate::ids::HostId;
-use crate::network::Network;
+use crate::network::EmulatedNetwork;
 use crate::pulse::Pulse;
 use crate::topology::Topology;
 use crate::topology::addresses::{host_of_ip, rack_of_ip};
@@ -34,7 +34,7 @@ const ONE_QUESTION: Duration = Duration::from_millis(1);
 /// twentieth of a processor.
 const TIMES: u32 = 20;
 
-type Newest = Arc<Mutex<Result<Sample, String>>>;
+type Newest = Arc<Mutex<Result<BacklogSample, String>>>;
 
 /// Times of the requests.
 #[derive(Clone, Copy, Debug, Default)]
@@ -65,7 +65,7 @@ impl Questions {
 }
 
 /// A sample.
-struct Sample {
+struct BacklogSample {
     /// Bytes by rack pair.
     racks: DemandMatrix,
     /// All connections, once they were asked for.
@@ -88,7 +88,7 @@ impl Backlog {
     ///
     /// # Errors
     /// When the kernel cannot list sockets, or no thread can be had.
-    pub fn start(net: &Network) -> io::Result<Self> {
+    pub fn start(net: &EmulatedNetwork) -> io::Result<Self> {
         let topology = net.topology.clone();
         let mut hosts: Vec<SocketQueues> = net
             .hosts
@@ -164,8 +164,13 @@ impl Drop for Backlog {
     }
 }
 
-fn sample(topology: &Topology, hosts: &mut [SocketQueues], singly: bool) -> Result<Sample, String> {
-    let mut seen = Sample { racks: DemandMatrix::zero(topology.rack_count()), flows: Vec::new() };
+fn sample(
+    topology: &Topology,
+    hosts: &mut [SocketQueues],
+    singly: bool,
+) -> Result<BacklogSample, String> {
+    let mut seen =
+        BacklogSample { racks: DemandMatrix::zero(topology.rack_count()), flows: Vec::new() };
     for (from, q) in (0..).map(HostId).zip(hosts) {
         q.read(singly, |c| {
             if let Some(to) = rack_of_ip(topology, c.to) {

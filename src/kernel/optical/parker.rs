@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 
 /// Wakes one thread.
 #[derive(Clone, Default)]
-pub struct Parker(Arc<Shared>);
+pub struct Parker(Arc<ParkerState>);
 
 #[derive(Default)]
-struct Shared {
+struct ParkerState {
     rung: AtomicBool,
     /// Who waits, from the first time on.
     sleeper: OnceLock<Thread>,

@@ -28,7 +28,7 @@ use super::parker::Parker;
 use crate::bpf::programs::PROBE_ETHERTYPE;
 use crate::fabric::{PROBE_PATIENCE, ProbeReport, ProbeRequest};
 use crate::ids::{PlaneId, RackId};
-use crate::network::Network;
+use crate::network::EmulatedNetwork;
 use crate::units::{Span, Time};
 use crate::{Clock, netns, sys};
 
@@ -43,7 +43,7 @@ const LIGHT_PATIENCE: Span = Span::millis(250);
 const MAGIC: [u8; 8] = *b"heliost\x01";
 const LENGTH: usize = 46;
 
-struct Port {
+struct ProbePort {
     sender: Box<dyn DataLinkSender>,
     receiver: Box<dyn DataLinkReceiver>,
 }
@@ -100,7 +100,7 @@ impl Prober {
     /// # Errors
     /// When a channel cannot be opened.
     pub fn start(
-        net: &Network,
+        net: &EmulatedNetwork,
         clock: Clock,
         may_send: MaySend,
         report: impl Fn(ProbeReport) + Send + 'static,
@@ -110,7 +110,8 @@ impl Prober {
             let links = &tor.ocs;
             let opened = netns::within(tor.node.ns.as_fd(), || {
                 let open = |&l| {
-                    frames(l, PROBE_ETHERTYPE).map(|(sender, receiver)| Port { sender, receiver })
+                    frames(l, PROBE_ETHERTYPE)
+                        .map(|(sender, receiver)| ProbePort { sender, receiver })
                 };
                 links.iter().map(open).collect::<io::Result<Vec<_>>>()
             })?;
@@ -126,7 +127,8 @@ impl Prober {
         let thread = std::thread::Builder::new().name("prober".into()).spawn(move || {
             // Frames that leave late make circuits look late: ask to be served first.
             sys::realtime(5);
-            Loop { ports, clock, may_send, waiting: vec![], report: Box::new(report) }.run(&asked);
+            ProberLoop { ports, clock, may_send, waiting: vec![], report: Box::new(report) }
+                .run(&asked);
         })?;
         Ok(Self { requests, thread })
     }
@@ -172,7 +174,7 @@ pub(crate) fn frames(
 }
 
 /// A probe that is not done.
-struct Waiting {
+struct PendingProbe {
     request: ProbeRequest,
     /// When its frames were last looked for.
     looked: Option<Time>,
@@ -181,7 +183,7 @@ struct Waiting {
     sent: Span,
 }
 
-impl Waiting {
+impl PendingProbe {
     fn new(request: ProbeRequest) -> Self {
         Self { request, looked: None, dark: Span::ZERO, sent: Span::ZERO }
     }
@@ -196,21 +198,21 @@ impl Waiting {
     }
 }
 
-struct Loop {
-    ports: BTreeMap<(PlaneId, RackId), Port>,
+struct ProberLoop {
+    ports: BTreeMap<(PlaneId, RackId), ProbePort>,
     clock: Clock,
     may_send: MaySend,
-    waiting: Vec<Waiting>,
+    waiting: Vec<PendingProbe>,
     report: Box<dyn Fn(ProbeReport) + Send>,
 }
 
-impl Loop {
+impl ProberLoop {
     fn run(&mut self, requests: &Requests) {
         loop {
             let next = self.waiting.iter().map(|w| w.request.at.saturating_sub(EARLY)).min();
             let pause = next.map_or(Duration::from_secs(3600), |t| t.since(self.clock.now()).std());
             let Some(asked) = requests.wait(pause) else { return };
-            self.waiting.extend(asked.into_iter().map(Waiting::new));
+            self.waiting.extend(asked.into_iter().map(PendingProbe::new));
             self.round();
         }
     }
@@ -219,9 +221,10 @@ impl Loop {
     fn round(&mut self) {
         loop {
             let now = self.clock.now();
-            let (mut due, later): (Vec<Waiting>, Vec<Waiting>) = std::mem::take(&mut self.waiting)
-                .into_iter()
-                .partition(|w| w.request.at.saturating_sub(EARLY) <= now);
+            let (mut due, later): (Vec<PendingProbe>, Vec<PendingProbe>) =
+                std::mem::take(&mut self.waiting)
+                    .into_iter()
+                    .partition(|w| w.request.at.saturating_sub(EARLY) <= now);
             self.waiting = later;
             if due.is_empty() {
                 return;
@@ -235,7 +238,7 @@ impl Loop {
                 None => true,
             });
             let now = self.clock.now();
-            let given_up: Vec<Waiting> =
+            let given_up: Vec<PendingProbe> =
                 due.extract_if(.., |w| w.is_given_up(now, (self.may_send)(&w.request))).collect();
             self.give_up(&given_up);
             self.waiting.append(&mut due);
@@ -276,7 +279,7 @@ impl Loop {
     }
 
     /// Looks at all other outputs for the frames of failed probes.
-    fn give_up(&mut self, probes: &[Waiting]) {
+    fn give_up(&mut self, probes: &[PendingProbe]) {
         if probes.is_empty() {
             return;
         }
@@ -319,14 +322,14 @@ mod tests {
             at: Time(0),
             dark_from: Time(0),
         };
-        let mut w = Waiting::new(request);
+        let mut w = PendingProbe::new(request);
         let mut at = |us: u64, may_send| w.is_given_up(Time(us * 1000), may_send);
         // A second in which nothing runs is a millisecond.
         assert!(!at(0, true) && !at(1_000_000, true) && !at(2_000_000, true));
         // The kernel is late, and then 30 ms are over, of which two were before.
         assert!((1..=200).all(|ms| !at(2_000_000 + 1000 * ms, false)));
         assert_eq!((1..).take_while(|k| !at(2_200_000 + 100 * k, true)).count(), 280);
-        let mut w = Waiting::new(request);
+        let mut w = PendingProbe::new(request);
         assert_eq!(
             (1..).take_while(|&ms| !w.is_given_up(Time(ms * 1_000_000), false)).count(),
             250

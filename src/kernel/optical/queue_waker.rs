@@ -14,17 +14,17 @@ use pnet::datalink::DataLinkSender;
 
 use super::prober;
 use crate::netns;
-use crate::network::{Network, Tor};
+use crate::network::{EmulatedNetwork, Tor};
 
 /// EtherType of a frame that no host takes (IEEE 802 local experimental 2).
 const WAKING: u16 = 0x88b6;
 
 /// A rack, and the plane to which its port leads.
-type Port = (usize, usize);
+type TorPort = (usize, usize);
 
 /// The thread that wakes queues; dropping this ends it.
 pub struct QueueWaker {
-    ports: Option<mpsc::Sender<Port>>,
+    ports: Option<mpsc::Sender<TorPort>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -33,7 +33,7 @@ impl QueueWaker {
     ///
     /// # Errors
     /// No sockets or no thread can be had.
-    pub fn start(net: &Network) -> io::Result<Self> {
+    pub fn start(net: &EmulatedNetwork) -> io::Result<Self> {
         let of_tor = |t: &Tor| {
             netns::within(t.node.ns.as_fd(), || {
                 t.ocs.iter().map(|&l| Ok(prober::frames(l, WAKING)?.0)).collect()
@@ -41,7 +41,7 @@ impl QueueWaker {
         };
         let mut sockets: Vec<Vec<Box<dyn DataLinkSender>>> =
             net.tors.iter().map(of_tor).collect::<io::Result<_>>()?;
-        let (ports, asked) = mpsc::channel::<Port>();
+        let (ports, asked) = mpsc::channel::<TorPort>();
         let thread = std::thread::Builder::new().name("nudge".into()).spawn(move || {
             for (rack, plane) in asked {
                 if let Some(Err(e)) = sockets[rack][plane].send_to(&[0; 46], None) {
@@ -56,7 +56,7 @@ impl QueueWaker {
     ///
     /// # Panics
     /// The thread has died: then the thread of the caller dies too, and the run ends.
-    pub fn wake(&self, port: Port) {
+    pub fn wake(&self, port: TorPort) {
         let told = self.ports.as_ref().is_some_and(|p| p.send(port).is_ok());
         assert!(told, "the thread that wakes queues has died");
     }

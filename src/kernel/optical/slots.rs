@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::bpf::programs::SLOTS;
 use crate::circuits::timetable::Reservation;
 use crate::fabric::OpResult;
-use crate::plan::{self, Change, Op, Programmed, Rules};
+use crate::plan::{self, CircuitChange, Op, Programmed, Rules};
 use crate::topology::Topology;
 use crate::units::{Span, Time};
 
@@ -65,9 +65,9 @@ impl Slots {
             };
             let outcome = plan::apply(&mut self.state, &op, &rules, now).map(|change| {
                 let (r, held) = match change {
-                    Change::Kept => return clock(),
-                    Change::Written(r) => (r, Some(r)),
-                    Change::Removed(r) => (r, None),
+                    CircuitChange::Kept => return clock(),
+                    CircuitChange::Written(r) => (r, Some(r)),
+                    CircuitChange::Removed(r) => (r, None),
                 };
                 let port = r.plane.index() * self.topology.rack_count() + r.input.index();
                 let slot = slot_of(&self.ports[port], &r, now);
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
     use crate::fabric::Fabric;
     use crate::ids::{PlaneId, RackId};
-    use crate::sim::{Settings, SimFabric};
+    use crate::sim::{SimFabric, SimSettings};
     use crate::topology::{Plane, StopMode};
     use crate::units::BitRate;
 
@@ -153,7 +153,7 @@ mod tests {
         fn slots_and_crossbars_are_one(script in prop::collection::vec(op(), 1..120)) {
             let topology = network();
             let mut slots = Slots::new(topology.clone(), Span::ZERO);
-            let mut model = SimFabric::new(topology, Settings::default());
+            let mut model = SimFabric::new(topology, SimSettings::default());
             let mut cells = vec![[None; SLOTS]; (PLANES * RACKS) as usize];
             let now = Cell::new(Time::ZERO);
             for (wait, op) in script {

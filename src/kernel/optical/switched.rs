@@ -19,10 +19,10 @@ use crate::coflows::network::Service;
 use crate::demand::DemandMatrix;
 use crate::fabric::{OpResult, PortCounters, low_gained};
 use crate::ids::{PlaneId, RackId};
-use crate::layout::{self, Port};
-use crate::msg::{self, End, Route};
-use crate::network::{Network, Node};
-use crate::nl::{NEW, Netlink, Request};
+use crate::layout::{self, PortKind};
+use crate::msg::{self, Route, VethEnd};
+use crate::network::{EmulatedNetwork, Node};
+use crate::nl::{NEW, Netlink, NetlinkRequest};
 use crate::plan::{Op, Programmed};
 use crate::tc::{self, Match};
 use crate::topology::PAYLOAD;
@@ -47,7 +47,7 @@ pub struct Switched {
     counting: Option<u32>,
     /// By link of a ToR and destination: a queue that is written again counts from zero, and one
     /// that is gone counts no more.
-    counted: BTreeMap<(RackId, Way, RackId), Odometer>,
+    counted: BTreeMap<(RackId, TorLink, RackId), Odometer>,
     /// By plane and rack, packets that came out at the wrong rack, and that came too late for their
     /// circuit: a filter that is written again counts from zero.
     filtered: BTreeMap<(usize, usize), (Odometer, Odometer)>,
@@ -55,7 +55,7 @@ pub struct Switched {
 
 /// The link by which a packet leaves its ToR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Way {
+enum TorLink {
     Eps,
     Ocs(usize),
 }
@@ -93,7 +93,7 @@ impl Switched {
     /// # Errors
     /// What the kernel refused.
     pub fn install(
-        net: &mut Network,
+        net: &mut EmulatedNetwork,
         Serving { admit, port, service }: Serving,
         clock: Clock,
     ) -> io::Result<Self> {
@@ -187,7 +187,7 @@ impl Switched {
     /// What the kernel refused.
     pub fn counters(
         &mut self,
-        net: &mut Network,
+        net: &mut EmulatedNetwork,
     ) -> io::Result<(DemandMatrix, DemandMatrix, Vec<Vec<PortCounters>>)> {
         let (racks, counting) = (net.topology.rack_count(), self.counting);
         let (mut sent, mut crossed) = (DemandMatrix::zero(racks), DemandMatrix::zero(racks));
@@ -195,14 +195,16 @@ impl Switched {
         for (r, tor) in net.tors.iter_mut().enumerate() {
             let from = RackId::from(r);
             let counted = &mut self.counted;
-            let mut count = |way, to, c: tc::Counters| {
+            let mut count = |way, to, c: tc::QdiscCounters| {
                 counted.entry((from, way, to)).or_default().read((c.bytes, u64::from(c.packets)))
             };
             class_bytes(&mut tor.node.netlink, counting.unwrap_or(tor.eps), racks, |to, c| {
-                count(Way::Eps, to, c)
+                count(TorLink::Eps, to, c)
             })?;
             for (p, &link) in tor.ocs.iter().enumerate() {
-                class_bytes(&mut tor.node.netlink, link, racks, |to, c| count(Way::Ocs(p), to, c))?;
+                class_bytes(&mut tor.node.netlink, link, racks, |to, c| {
+                    count(TorLink::Ocs(p), to, c)
+                })?;
                 let strays = filter_packets(&mut tor.node.netlink, link, STRAYS)?;
                 ports[p][r].misdelivered =
                     self.filtered.entry((p, r)).or_default().0.packets(strays);
@@ -211,7 +213,7 @@ impl Switched {
         for (&(from, way, to), odometer) in &self.counted {
             let (bytes, packets) = odometer.total;
             sent.add(from, to, bytes);
-            if let Way::Ocs(p) = way {
+            if let TorLink::Ocs(p) = way {
                 crossed.add(from, to, bytes);
                 ports[p][from.index()].crossed_bytes += bytes;
                 ports[p][from.index()].crossed_packets += packets;
@@ -231,7 +233,7 @@ impl Switched {
 
 /// Adds a pair of links whose far end has no receiver.
 fn add_sink(node: &mut Node, mark: &str) -> io::Result<()> {
-    let end = |name, index, last| End { name, ns: None, index, mac: [2, 0, 0, 0xee, 0, last] };
+    let end = |name, index, last| VethEnd { name, ns: None, index, mac: [2, 0, 0, 0xee, 0, last] };
     node.send(vec![
         (msg::veth(&end(SINK_NAME, SINK.0, 0), &end("sink1", SINK.1, 1)), NEW),
         (msg::alias(SINK.0, mark), 0),
@@ -248,9 +250,9 @@ const COUNT: (u32, u32) = (1_000_000_004, 1_000_000_005);
 /// count by rack. All packets to other racks over the EPS enter the pair in a class of their rack,
 /// and come out at the port with the addresses that they would have had there. The route disappears
 /// with the links.
-fn count(eps: u32, topology: &Topology, rack: usize, mark: &str) -> Vec<Request> {
-    let mac = layout::mac(Port::TorEps, rack);
-    let end = |name, index| End { name, ns: None, index, mac };
+fn count(eps: u32, topology: &Topology, rack: usize, mark: &str) -> Vec<NetlinkRequest> {
+    let mac = layout::mac(PortKind::TorEps, rack);
+    let end = |name, index| VethEnd { name, ns: None, index, mac };
     let everywhere = (Ipv4Addr::new(10, 0, 0, 0), 8);
     let mut v = vec![
         (msg::veth(&end(COUNT_NAME, COUNT.0), &end("count1", COUNT.1)), NEW),
@@ -305,7 +307,7 @@ const ANY_IP: Match = Match { offset: 0, value: 0x4000_0000, mask: 0xf000_0000 }
 /// On a ToR's OCS port: packets for this rack pass, and so do packets from this rack, which the OCS
 /// sent back; other IP packets go to the sink. They must not reach the routes, which would carry
 /// them to their rack over the EPS and hide the fault.
-fn only_own(link: u32, rack: RackId) -> [Request; 4] {
+fn only_own(link: u32, rack: RackId) -> [NetlinkRequest; 4] {
     let net = rack_net(rack);
     [
         (tc::clsact(link), NEW),
@@ -319,7 +321,7 @@ pub(crate) fn class_bytes(
     nl: &mut Netlink,
     link: u32,
     racks: usize,
-    mut each: impl FnMut(RackId, tc::Counters),
+    mut each: impl FnMut(RackId, tc::QdiscCounters),
 ) -> io::Result<()> {
     nl.dump(tc::class_dump(link), |m| {
         if let Message::NewTrafficClass(t) = &m {
@@ -366,7 +368,7 @@ pub fn probe() -> io::Result<()> {
     };
     let rate = crate::units::BitRate::mbit(10);
     let tiny = Arc::new(Topology::uniform("probe", 2, 1, rate, rate, vec![plane]));
-    let mut net = Network::build(tiny, "heliostat:probe", None)?;
+    let mut net = EmulatedNetwork::build(tiny, "heliostat:probe", None)?;
     Switched::install(&mut net, Admit::Marked.into(), Clock::start()).map(drop)
 }
 

@@ -21,7 +21,7 @@ use super::admission::CircuitAdmission;
 use super::parker::Parker;
 use super::slots::Slots;
 use crate::ids::{PlaneId, RackId};
-use crate::network::Network;
+use crate::network::EmulatedNetwork;
 use crate::nl::{Netlink, REPLACE_FILTER};
 use crate::tc::{self, Match};
 use crate::topology::addresses::rack_net;
@@ -41,11 +41,11 @@ pub const LIGHT: (u16, u32) = (2, tc::SECOND_TABLE);
 /// Target state of one OCS input: the rack of its output, and whether its ToR admits packets.
 type PortTarget = (Option<RackId>, bool);
 /// An OCS port: a plane and a rack.
-type Port = (usize, usize);
+type OcsPort = (usize, usize);
 /// The state that was set last; `None` if it is not known.
 type PortState = Option<PortTarget>;
 
-struct Shared {
+struct SwitcherState {
     racks: usize,
     /// By plane * R + input: 1 + the output that the crossbar joins it to, 0 in the dark.
     lit: Vec<AtomicU32>,
@@ -54,7 +54,7 @@ struct Shared {
     /// Raised before each change and after it, so odd during a change.
     changes: AtomicU64,
     /// Ports that must be set again, because their state is not known any more.
-    again: Mutex<BTreeSet<Port>>,
+    again: Mutex<BTreeSet<OcsPort>>,
     slots: Arc<Mutex<Slots>>,
     lateness: Mutex<Records>,
     /// Tells the thread to end.
@@ -69,11 +69,11 @@ const REMEMBERED: usize = 4096;
 struct Records {
     changes: u64,
     /// The last [`REMEMBERED`] ones, the oldest first.
-    last: VecDeque<Late>,
+    last: VecDeque<LateChange>,
 }
 
 impl Records {
-    fn add(&mut self, late: Late) {
+    fn add(&mut self, late: LateChange) {
         self.changes += 1;
         if self.last.len() == REMEMBERED {
             self.last.pop_front();
@@ -84,7 +84,7 @@ impl Records {
 
 /// A change that the thread made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Late {
+pub struct LateChange {
     /// The instant of the change, or the last one of several.
     pub due: Time,
     /// Time from then until the thread's last call into the kernel.
@@ -113,7 +113,7 @@ pub struct CircuitSwitcher {
 /// A handle to the thread, for comparing its work with the kernel and for having it done again.
 #[derive(Clone)]
 pub struct SwitcherHandle {
-    shared: Arc<Shared>,
+    shared: Arc<SwitcherState>,
     parker: Parker,
     crossbars: bool,
     routes: bool,
@@ -158,7 +158,7 @@ impl SwitcherHandle {
 
 /// The thread: its sockets, and what it has set.
 struct Worker {
-    shared: Arc<Shared>,
+    shared: Arc<SwitcherState>,
     clock: Clock,
     guard: Span,
     racks: usize,
@@ -194,7 +194,7 @@ impl CircuitSwitcher {
     /// # Errors
     /// What the kernel refused.
     pub fn start(
-        net: &Network,
+        net: &EmulatedNetwork,
         admission: CircuitAdmission,
         crossbars: bool,
         guard: Span,
@@ -202,7 +202,7 @@ impl CircuitSwitcher {
         clock: Clock,
     ) -> io::Result<Self> {
         let (racks, planes) = (net.topology.rack_count(), net.topology.planes.len());
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SwitcherState {
             racks,
             lit: (0..racks * planes).map(|_| AtomicU32::new(0)).collect(),
             admits: (0..racks * planes).map(|_| AtomicBool::new(false)).collect(),
@@ -267,7 +267,7 @@ impl CircuitSwitcher {
     }
 
     /// The last 4,096 changes, the oldest first.
-    pub fn late(&self) -> Vec<Late> {
+    pub fn late(&self) -> Vec<LateChange> {
         self.handle.shared.lateness.lock().last.iter().copied().collect()
     }
 
@@ -345,7 +345,7 @@ impl Worker {
         }
         // A change that came by an order, not by an instant, cannot be late.
         if last > self.turned {
-            self.shared.lateness.lock().add(Late { due: last, by: then.since(last) });
+            self.shared.lateness.lock().add(LateChange { due: last, by: then.since(last) });
         }
         self.turned = now;
         next
@@ -382,7 +382,11 @@ impl Worker {
     }
 
     /// Changes ports: admission ends, crossbar, admission begins. Returns the ports that refused.
-    fn change(&mut self, wanted: &[Vec<PortTarget>], changes: &[Port]) -> Vec<(Port, io::Error)> {
+    fn change(
+        &mut self,
+        wanted: &[Vec<PortTarget>],
+        changes: &[OcsPort],
+    ) -> Vec<(OcsPort, io::Error)> {
         let admitted = |w: PortTarget| w.0.filter(|_| w.1);
         for &(p, r) in changes {
             let stays = admitted(wanted[p][r]);
@@ -411,7 +415,11 @@ impl Worker {
 
     /// Sends all crossbar changes of a plane in one datagram, first those that make ports dark: no
     /// output is ever lit from two inputs. Returns the ports that refused.
-    fn flip(&mut self, wanted: &[Vec<PortTarget>], changes: &[Port]) -> Vec<(Port, io::Error)> {
+    fn flip(
+        &mut self,
+        wanted: &[Vec<PortTarget>],
+        changes: &[OcsPort],
+    ) -> Vec<(OcsPort, io::Error)> {
         let mut refused = vec![];
         let planes: BTreeSet<usize> = changes.iter().map(|c| c.0).collect();
         for p in planes {
@@ -459,7 +467,7 @@ impl Worker {
                         .into_iter()
                         .filter(|(k, why)| *k >= removed || why.kind() != io::ErrorKind::NotFound);
                     for (k, why) in real {
-                        if refused.iter().all(|f: &(Port, io::Error)| f.0 != (p, racks[k])) {
+                        if refused.iter().all(|f: &(OcsPort, io::Error)| f.0 != (p, racks[k])) {
                             refused.push(((p, racks[k]), why));
                         }
                     }

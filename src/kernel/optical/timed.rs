@@ -15,14 +15,14 @@ use super::held::{HeldBytes, PairCounters};
 use super::slots::Slots;
 use super::switcher::CircuitSwitcher;
 use crate::bpf::SharedArray;
-use crate::bpf::programs::{self, Arrays, FROM, OUT, SLOT_CELLS, TorProgram, UNTIL};
+use crate::bpf::programs::{self, CircuitArrays, FROM, OUT, SLOT_CELLS, TorProgram, UNTIL};
 use crate::bpf::switches;
 use crate::circuits::timetable::Reservation;
 use crate::coflows::elephants::Admit;
 use crate::demand::DemandMatrix;
 use crate::fabric::{Damage, OpResult, PortCounters};
 use crate::ids::{PlaneId, RackId};
-use crate::network::Network;
+use crate::network::EmulatedNetwork;
 use crate::nl::NEW;
 use crate::plan::{Op, Programmed};
 use crate::topology::PortQueues;
@@ -34,7 +34,7 @@ const LEASE: Span = Span::millis(2000);
 
 /// The arrays, and what was written into them.
 pub struct Timed {
-    arrays: Arrays,
+    arrays: CircuitArrays,
     clock: Clock,
     /// By plane, then rack: index of the OCS's port.
     out: Vec<Vec<u32>>,
@@ -52,13 +52,13 @@ impl Timed {
     /// # Errors
     /// What the kernel refused.
     pub fn install(
-        net: &mut Network,
+        net: &mut EmulatedNetwork,
         Serving { admit, port, service }: Serving,
         clock: Clock,
     ) -> io::Result<Self> {
         let topology = net.topology.clone();
         let (racks, planes) = (topology.rack_count(), topology.planes.len());
-        let arrays = Arrays::new(racks, planes)?;
+        let arrays = CircuitArrays::new(racks, planes)?;
         let guard = crate::guard(&topology, admit);
         // If no circuit returns packets, all racks share one queue, as on a real switch, unless the
         // topology says otherwise; programs count by rack.
@@ -244,7 +244,7 @@ impl Timed {
 
 /// Writes a slot's reservation into the kernel: `until` last; it is zero while the rest is written.
 fn write(
-    arrays: &Arrays,
+    arrays: &CircuitArrays,
     out: &[Vec<u32>],
     clock: Clock,
     port: usize,
@@ -281,13 +281,13 @@ pub fn probe() -> io::Result<()> {
             "it relies on the order of loads and stores of x86-64",
         ));
     }
-    let arrays = Arrays::new(2, 1)?;
+    let arrays = CircuitArrays::new(2, 1)?;
     programs::load_crossbar(&arrays, 0, 0)?;
     programs::load_tor(
         &arrays,
         &TorProgram { rack: 0, ocs: &[10], admit: Admit::All, port: None, guard: Span::millis(1) },
     )?;
-    let arrays = switches::Arrays::new(2, 1, 2, 4)?;
+    let arrays = switches::PathArrays::new(2, 1, 2, 4)?;
     switches::load_first(&arrays, 0, 0, None)?;
     switches::load_next(&arrays, 1)?;
     Ok(())

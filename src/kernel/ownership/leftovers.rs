@@ -9,7 +9,7 @@ use netlink_packet_route::RouteNetlinkMessage as Message;
 use netlink_packet_route::link::LinkAttribute;
 
 use super::locks::{has_lock, is_held, lock, remove_directory, turn};
-use super::{HIDDEN, Note, PREFIX, directories, read_note};
+use super::{FabricNote, HIDDEN, PREFIX, directories, read_note};
 use crate::nl::Netlink;
 use crate::{detach, msg, netns, sys};
 
@@ -68,7 +68,7 @@ pub fn clean(base: &Path, only: Option<&str>) -> Cleaned {
 }
 
 /// The names that a fabric's namespaces were given.
-fn names_in(note: &Note) -> impl Iterator<Item = String> + use<> {
+fn names_in(note: &FabricNote) -> impl Iterator<Item = String> + use<> {
     let fabric = note.fabric.clone();
     note.nodes.clone().into_keys().map(move |node| format!("{fabric}-{node}"))
 }

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use crate::coflows::priority::{Change, Said};
+use crate::coflows::priority::{PriorityChange, Said};
 use crate::ids::CoflowId;
 
 /// Coflows of which something is kept.
@@ -16,7 +16,7 @@ pub struct Early(VecDeque<(CoflowId, Said)>);
 
 impl Early {
     /// Keeps the priorities of a coflow until it is entered. O([`KEPT`]).
-    pub fn say(&mut self, coflow: CoflowId, change: &Change) {
+    pub fn say(&mut self, coflow: CoflowId, change: &PriorityChange) {
         let mut said = self.take(coflow).unwrap_or_default();
         said.change(change);
         self.0.push_back((coflow, said));
@@ -39,7 +39,7 @@ mod tests {
     #[test]
     fn those_of_the_last_coflows_are_kept() {
         let mut early = Early::default();
-        let one = Change { all: Some(1), flows: vec![] };
+        let one = PriorityChange { all: Some(1), flows: vec![] };
         (0..=KEPT as u32).for_each(|id| early.say(CoflowId(id), &one));
         assert_eq!(
             (early.take(CoflowId(0)).is_none(), early.take(CoflowId(1)).map(|s| s.whole())),

@@ -22,9 +22,9 @@ use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
 use crate::coflows::network::Service;
-use crate::coflows::priority::Change;
+use crate::coflows::priority::PriorityChange;
 use crate::coflows::{CoflowSpec, FlowSpec, RackBytes};
-use crate::fabric::{Cut, FlowProgress, Report, SEND_BUFFER, Shipment};
+use crate::fabric::{Cut, FlowProgress, ReportedEnds, SEND_BUFFER, Shipment};
 use crate::ids::{CoflowId, FlowId, RackId};
 use crate::topology::Topology;
 use crate::topology::addresses::host_ip;
@@ -34,7 +34,7 @@ use crate::{Clock, netns, sys};
 mod early;
 mod table;
 
-use table::{OnItsWay, Shared};
+use table::{OnItsWay, SharedTable};
 pub use table::{OpenFlow, TrafficEvent};
 
 /// The port that every host's receiver listens on.
@@ -51,7 +51,7 @@ struct OpenRequest {
 
 /// The traffic of an emulated network. Dropping it breaks all connections.
 pub struct Traffic {
-    shared: Arc<Shared>,
+    shared: Arc<SharedTable>,
     runtime: Option<tokio::runtime::Runtime>,
     service: Service,
     opener: mpsc::Sender<OpenRequest>,
@@ -74,7 +74,7 @@ impl Traffic {
         events: impl FnMut(TrafficEvent) + Send + 'static,
     ) -> io::Result<Self> {
         sys::raise_open_files();
-        let shared = Arc::new(Shared::new(
+        let shared = Arc::new(SharedTable::new(
             topology,
             clock,
             RandomState::new().build_hasher().finish(),
@@ -132,7 +132,7 @@ impl Traffic {
     /// Starts all flows of a coflow now; only the coflow's end is reported. `elephant` says which
     /// rack pairs' packets are marked.
     pub fn launch(&self, coflow: &CoflowSpec, elephant: impl Fn(RackId, RackId) -> bool) {
-        self.ship(Shipment { coflow, report: Report::Coflow }, elephant);
+        self.ship(Shipment { coflow, report: ReportedEnds::Coflow }, elephant);
     }
 
     /// Starts all flows of a shipment now. `elephant` says which rack pairs' packets are marked.
@@ -163,7 +163,7 @@ impl Traffic {
         let racks = (t.rack_of(f.from), t.rack_of(f.to));
         let (elephant, to) = (elephant(racks.0, racks.1), host_ip(t, f.to));
         let task = self.runtime.as_ref().expect("running").spawn(async move {
-            let _alarm = Alarm(shared.clone());
+            let _alarm = PanicReporter(shared.clone());
             // Cancelled before it began.
             let Some(coflow) = shared.get(id) else { return };
             let again = (racks.0 != racks.1).then_some(&shared.sent_again);
@@ -221,7 +221,7 @@ impl Traffic {
     ///
     /// # Errors
     /// The kernel refused to mark a connection.
-    pub fn prioritise(&self, coflow: CoflowId, change: &Change) -> io::Result<()> {
+    pub fn prioritise(&self, coflow: CoflowId, change: &PriorityChange) -> io::Result<()> {
         self.shared.prioritise(coflow, change, self.service)
     }
 
@@ -249,9 +249,9 @@ impl Traffic {
 }
 
 /// Held by the task of a flow: reports its panic, of which its coflow would never hear.
-struct Alarm(Arc<Shared>);
+struct PanicReporter(Arc<SharedTable>);
 
-impl Drop for Alarm {
+impl Drop for PanicReporter {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.0.flow_died.store(true, Relaxed);
@@ -307,14 +307,14 @@ fn socket(congestion: &str) -> io::Result<std::net::TcpStream> {
 
 /// A sender's connection. Dropped before its receiver has everything, it is reset, so that what the
 /// kernel holds for it goes nowhere.
-struct Sending<'a> {
+struct SenderConnection<'a> {
     stream: Arc<TcpStream>,
     arrived: bool,
     /// Where what it sent again is counted, if its racks are different.
     again: Option<&'a AtomicU64>,
 }
 
-impl Drop for Sending<'_> {
+impl Drop for SenderConnection<'_> {
     fn drop(&mut self) {
         if let Some(n) = self.again {
             n.fetch_add(sys::tcp_sent_again(self.stream.as_fd()).unwrap_or(0), Relaxed);
@@ -346,7 +346,7 @@ async fn send(
     }
     let stream =
         TcpSocket::from_std_stream(socket).connect(SocketAddrV4::new(to, PORT).into()).await?;
-    let mut sending = Sending { stream: Arc::new(stream), arrived: false, again };
+    let mut sending = SenderConnection { stream: Arc::new(stream), arrived: false, again };
     coflow.connected(k, elephant, service, &sending.stream)?;
     let stream = &sending.stream;
     let mut said = &header(secret, id, k, flow.bytes)[..];
@@ -405,7 +405,7 @@ fn header(secret: u64, coflow: CoflowId, flow: FlowId, bytes: Bytes) -> [u8; HEA
     h
 }
 
-async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+async fn accept(listener: TcpListener, shared: Arc<SharedTable>) {
     let mut refused = false;
     loop {
         match listener.accept().await {
@@ -413,7 +413,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
                 refused = false;
                 let shared = shared.clone();
                 tokio::spawn(async move {
-                    let _alarm = Alarm(shared.clone());
+                    let _alarm = PanicReporter(shared.clone());
                     // The connection is closed after what is said here: the sender's end of it is
                     // not the cause.
                     if let Err((coflow, e)) = receive(&mut stream, &shared).await {
@@ -438,7 +438,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
 
 async fn receive(
     stream: &mut TcpStream,
-    shared: &Shared,
+    shared: &SharedTable,
 ) -> Result<(), (Option<CoflowId>, io::Error)> {
     let mut h = [0; HEADER];
     stream.read_exact(&mut h).await.map_err(|e| (None, e))?;

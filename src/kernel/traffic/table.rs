@@ -13,9 +13,9 @@ use tokio::task::AbortHandle;
 
 use super::early::Early;
 use crate::coflows::network::Service;
-use crate::coflows::priority::{Change, Priorities};
+use crate::coflows::priority::{Priorities, PriorityChange};
 use crate::coflows::{FlowSpec, RackBytes};
-use crate::fabric::{Cut, FlowProgress, Report, Shipment};
+use crate::fabric::{Cut, FlowProgress, ReportedEnds, Shipment};
 use crate::ids::{CoflowId, FlowId, RackId};
 use crate::topology::Topology;
 use crate::units::{Bytes, Time};
@@ -79,7 +79,7 @@ pub struct OpenFlow {
 /// Not finished.
 const NEVER: u64 = u64::MAX;
 
-struct Flow {
+struct TrafficFlow {
     spec: FlowSpec,
     racks: (RackId, RackId),
     /// A receiver counts it: what comes for it on another connection is not ours.
@@ -89,26 +89,26 @@ struct Flow {
     unsent: AtomicU64,
     /// Nanoseconds, or [`NEVER`].
     finished: AtomicU64,
-    mark: Mutex<Mark>,
+    mark: Mutex<FlowMark>,
 }
 
 /// How the packets of a flow are marked.
 #[derive(Default)]
-struct Mark {
+struct FlowMark {
     priority: u8,
     elephant: bool,
     /// Its connection, from when it is open until all has arrived.
     connection: Weak<TcpStream>,
 }
 
-impl Mark {
+impl FlowMark {
     /// Marks what its connection sends from now on.
     fn apply(&self, service: Service, connection: &TcpStream) -> io::Result<()> {
         SockRef::from(connection).set_tos_v4(service.tos(self.priority, self.elephant).into())
     }
 }
 
-impl Flow {
+impl TrafficFlow {
     /// Whether there is anything to send: neither zero bytes nor from a host to itself.
     fn is_sent(&self) -> bool {
         self.spec.from != self.spec.to && self.spec.bytes.0 > 0
@@ -117,9 +117,9 @@ impl Flow {
 
 /// A coflow on its way, or one that has arrived.
 pub struct OnItsWay {
-    flows: Vec<Flow>,
+    flows: Vec<TrafficFlow>,
     left: AtomicU64,
-    report: Report,
+    report: ReportedEnds,
     senders: Vec<AbortHandle>,
     /// What has been said of priorities.
     said: Mutex<Priorities>,
@@ -130,9 +130,11 @@ impl OnItsWay {
     pub fn new(Shipment { coflow, report }: Shipment<'_>, topology: &Topology) -> Self {
         let flow = |(k, f): (usize, FlowSpec)| {
             let racks = (topology.rack_of(f.from), topology.rack_of(f.to));
-            let mark =
-                Mark { priority: coflow.priorities.of(k, racks.0 == racks.1), ..Mark::default() };
-            Flow {
+            let mark = FlowMark {
+                priority: coflow.priorities.of(k, racks.0 == racks.1),
+                ..FlowMark::default()
+            };
+            TrafficFlow {
                 spec: f,
                 racks,
                 begun: AtomicBool::new(false),
@@ -142,7 +144,7 @@ impl OnItsWay {
                 mark: Mutex::new(mark),
             }
         };
-        let flows: Vec<Flow> = coflow.flows.iter().enumerate().map(flow).collect();
+        let flows: Vec<TrafficFlow> = coflow.flows.iter().enumerate().map(flow).collect();
         let left = flows.iter().filter(|f| f.is_sent()).count() as u64;
         Self {
             flows,
@@ -187,10 +189,10 @@ impl OnItsWay {
 
     /// Gives flows other priorities, which what they send from now on carries. Flows that the
     /// coflow does not have are ignored. O(flows of the coflow) if all are named.
-    fn prioritise(&self, change: &Change, service: Service) -> io::Result<()> {
+    fn prioritise(&self, change: &PriorityChange, service: Service) -> io::Result<()> {
         let mut said = self.said.lock();
         let mut done = Ok(());
-        let mut give = |f: &Flow, priority: u8| {
+        let mut give = |f: &TrafficFlow, priority: u8| {
             let mut mark = f.mark.lock();
             if std::mem::replace(&mut mark.priority, priority) != priority
                 && service == Service::Strict
@@ -254,7 +256,7 @@ impl OnItsWay {
     /// Why it cannot arrive, if one of its flows that have not needs who is cut off.
     fn is_cut(&self, cut: &BTreeMap<Cut, String>) -> Option<String> {
         let open = self.flows.iter().filter(|f| f.is_sent() && f.finished.load(Relaxed) == NEVER);
-        let needs = |f: &Flow| {
+        let needs = |f: &TrafficFlow| {
             let racks = [f.racks.0, f.racks.1]
                 .into_iter()
                 .filter(|_| f.racks.0 != f.racks.1)
@@ -302,7 +304,7 @@ impl OnItsWay {
     }
 
     fn progress(&self) -> Vec<FlowProgress> {
-        let one = |f: &Flow| FlowProgress {
+        let one = |f: &TrafficFlow| FlowProgress {
             spec: f.spec,
             received: Bytes(f.received.load(Relaxed)),
             finished: Some(f.finished.load(Relaxed)).filter(|&t| t != NEVER).map(Time),
@@ -313,7 +315,7 @@ impl OnItsWay {
 }
 
 #[derive(Default)]
-struct Table {
+struct CoflowTable {
     active: BTreeMap<CoflowId, Arc<OnItsWay>>,
     /// The last that arrived, the oldest first.
     past: VecDeque<(CoflowId, Arc<OnItsWay>)>,
@@ -326,7 +328,7 @@ struct Table {
 type Tell = Box<dyn FnMut(TrafficEvent) + Send>;
 
 /// What senders, receivers and askers share.
-pub struct Shared {
+pub struct SharedTable {
     pub topology: Arc<Topology>,
     pub clock: Clock,
     /// Payload between racks that was sent again.
@@ -336,13 +338,13 @@ pub struct Shared {
     /// What every sender says first: connections of strangers to our receivers' port do not know
     /// it.
     pub secret: u64,
-    table: Mutex<Table>,
+    table: Mutex<CoflowTable>,
     /// Who is cut off for good, and why.
     cut: Mutex<BTreeMap<Cut, String>>,
     events: Mutex<Tell>,
 }
 
-impl Shared {
+impl SharedTable {
     pub fn new(topology: Arc<Topology>, clock: Clock, secret: u64, events: Tell) -> Self {
         let (table, cut, events) = (Mutex::default(), Mutex::default(), Mutex::new(events));
         Self {
@@ -357,7 +359,7 @@ impl Shared {
         }
     }
 
-    fn table(&self) -> MutexGuard<'_, Table> {
+    fn table(&self) -> MutexGuard<'_, CoflowTable> {
         self.table.lock()
     }
 
@@ -404,7 +406,7 @@ impl Shared {
         let Some(c) = self.get(coflow) else { return };
         let f = &c.flows[flow.index()];
         f.finished.store(now.0, Relaxed);
-        if c.report == Report::Flows {
+        if c.report == ReportedEnds::Flows {
             self.say(TrafficEvent::FlowFinished {
                 coflow,
                 flow,
@@ -495,7 +497,7 @@ impl Shared {
     pub fn prioritise(
         &self,
         coflow: CoflowId,
-        change: &Change,
+        change: &PriorityChange,
         service: Service,
     ) -> io::Result<()> {
         let active = {
@@ -521,7 +523,7 @@ impl Shared {
     }
 }
 
-impl Table {
+impl CoflowTable {
     fn remember(&mut self, id: CoflowId, coflow: Arc<OnItsWay>) {
         self.past_flows += coflow.flows.len();
         self.past.push_back((id, coflow));

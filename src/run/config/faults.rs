@@ -1,7 +1,7 @@
 //! Faults as people write them: `r2.uplink=down@10s+5s`, `ocs0.in3=stuck@2s`.
 
 use crate::ids::{PlaneId, RackId};
-use crate::sim::faults::{Broken, Fault, PortFault, Side, Which};
+use crate::sim::faults::{BrokenPart, Fault, PortFault, Side, Which};
 use crate::topology::Topology;
 use crate::units::{Span, Time};
 
@@ -48,7 +48,7 @@ fn rack(text: &str, topology: &Topology) -> Option<RackId> {
     (number.index() < topology.rack_count()).then_some(number)
 }
 
-fn links(what: &str, state: &str, topology: &Topology) -> Result<Broken, String> {
+fn links(what: &str, state: &str, topology: &Topology) -> Result<BrokenPart, String> {
     let percent = match state {
         "down" => Some(0),
         other => other.strip_suffix('%').and_then(|p| p.parse().ok()).filter(|p| *p < 100),
@@ -79,7 +79,7 @@ fn links(what: &str, state: &str, topology: &Topology) -> Result<Broken, String>
         }
         _ => in_graph(what, topology)?,
     };
-    Ok(Broken::Links { which, percent })
+    Ok(BrokenPart::Links { which, percent })
 }
 
 /// A switch of the EPS graph by its name, or the cables between two as `leaf0/spine1`.
@@ -99,7 +99,7 @@ fn in_graph(what: &str, topology: &Topology) -> Result<Which, String> {
     if joined { Ok(Which::Cables(from, to)) } else { Err(format!("no link joins {a} and {b}")) }
 }
 
-fn port_fault(port: &str, state: &str, topology: &Topology) -> Result<Broken, String> {
+fn port_fault(port: &str, state: &str, topology: &Topology) -> Result<BrokenPart, String> {
     let planes = topology.planes.len();
     let (plane, port) = port.split_once('.').ok_or("no port")?;
     let plane = plane
@@ -128,7 +128,7 @@ fn port_fault(port: &str, state: &str, topology: &Topology) -> Result<Broken, St
             ));
         }
     };
-    Ok(Broken::Port { plane, side, rack, how })
+    Ok(BrokenPart::Port { plane, side, rack, how })
 }
 
 #[cfg(test)]
@@ -153,12 +153,12 @@ mod tests {
     fn every_fault_by_name() {
         let t = topology();
         let what = |text: &str| read_fault(text, &t).unwrap().what;
-        let links = |which, percent| Broken::Links { which, percent };
+        let links = |which, percent| BrokenPart::Links { which, percent };
         assert_eq!(what("h1-1.nic=down@2s"), links(Which::Nic(HostId(3)), 0));
         assert_eq!(what("r3.uplink=25%@1ms"), links(Which::Uplink(RackId(3)), 25));
         assert_eq!(what("r0.tor=down@1s"), links(Which::Tor(RackId(0)), 0));
         assert_eq!(what("eps=0%@1s"), links(Which::Eps, 0));
-        let port = |side, how| Broken::Port { plane: PlaneId(0), side, rack: RackId(3), how };
+        let port = |side, how| BrokenPart::Port { plane: PlaneId(0), side, rack: RackId(3), how };
         assert_eq!(what("ocs0.in3=stuck@2s+5s"), port(Side::Input, PortFault::Stuck));
         assert_eq!(what("ocs0.out3=dark@2s"), port(Side::Output, PortFault::Dark));
         assert_eq!(

@@ -3,8 +3,8 @@
 use super::{ConfigError, jobs, workload, yaml};
 use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
-use crate::workload::coflow_benchmark::{self, Mapping, Trace};
-use crate::workload::job_model::{JobModel, Row};
+use crate::workload::coflow_benchmark::{self, PortMapping, Trace};
+use crate::workload::job_model::{JobModel, SwimJob};
 use crate::workload::jobs::{JobList, JobSpec, TaskTimes};
 use crate::workload::{
     TraceError, Workload, coflowsim, csv, decima, htsim, sincronia, spark_log, sunflow_trace, swim,
@@ -164,7 +164,7 @@ pub fn read_workload(
     text: &str,
     file: &str,
     topology: &Topology,
-    mapping: &Mapping,
+    mapping: &PortMapping,
 ) -> Result<Workload, ConfigError> {
     let from_trace = |t: Trace| t.to_workload(base(file), topology, mapping);
     let format = format_of(text);
@@ -228,7 +228,7 @@ pub struct JobsReading {
     /// Turns rows into tasks.
     pub model: JobModel,
     /// Turns measured queries into jobs.
-    pub queries: decima::Ask,
+    pub queries: decima::QueryOptions,
     /// Which jobs are kept, and how they are shrunk.
     pub select: Select,
     /// Decides what is drawn.
@@ -327,7 +327,7 @@ pub fn read_any_jobs(text: &str, file: &str, how: &JobsReading) -> Result<JobLis
         Format::Swim => {
             let rows = select.keep(
                 place(text, file, format, swim::parse(text))?,
-                |r: &Row| r.shuffle,
+                |r: &SwimJob| r.shuffle,
                 how.seed,
             );
             how.model.jobs(base(file), &rows, how.seed)
@@ -410,7 +410,7 @@ mod tests {
     #[test]
     fn coflows_of_every_format_are_read() {
         let t = Topology::uniform("t", 4, 2, BitRate::mbit(1000), BitRate::mbit(100), vec![]);
-        let read = |text| read_workload(text, "dir/f", &t, &Mapping::default());
+        let read = |text| read_workload(text, "dir/f", &t, &PortMapping::default());
         let sunflow = "# of Sunflow\n1\t0\t1\t1\t0#2:1.0\n2\t5\t2\t1\t0,1#3:4.0\n";
         for (text, coflows) in [
             (sunflow, 2),

@@ -12,13 +12,13 @@ use super::error::Flaws;
 use super::yaml::plain;
 use crate::paths::Units;
 use crate::placement::external::ProgramOptions;
-use crate::placement::policy::{Flows, ReduceStart};
+use crate::placement::policy::{FlowGranularity, ReduceStart};
 use crate::placement::registry::Spec;
 use crate::placement::spec::{BadOption, Common};
 use crate::placement::{Kind, Policy};
-use crate::scheduler::queues::Order;
+use crate::scheduler::queues::JobOrder;
 use crate::scheduler::spec::JobPolicy;
-use crate::scheduler::state::{Grain, Settings};
+use crate::scheduler::state::{Grain, SchedulerSettings};
 use crate::units::{Span, exact_or_null};
 
 /// The most queues with a weight of their own.
@@ -56,7 +56,7 @@ pub struct RawPlacement {
     /// share them; task, each has its own. Task under pushbox, which has no other, else host, if
     /// left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    flows: Option<Flows>,
+    flows: Option<FlowGranularity>,
     /// Where data goes is drawn from this; 1 if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     seed: Option<u64>,
@@ -95,9 +95,9 @@ fn add_options(schema: &mut Schema) {
 #[serde(untagged)]
 enum RawOrder {
     /// One order for all queues; under `fifo` and `srpt` they are served as one.
-    All(Order),
+    All(JobOrder),
     /// An order for each queue, from queue 0 on.
-    Each(Vec<Order>),
+    Each(Vec<JobOrder>),
 }
 
 /// Read by hand, so that errors have their places and say what is allowed.
@@ -110,7 +110,7 @@ impl<'de> Deserialize<'de> for RawOrder {
                 f.write_str("fifo, fair, capacity or srpt, or a list of these")
             }
             fn visit_str<E: serde::de::Error>(self, v: &str) -> Result<RawOrder, E> {
-                Order::deserialize(serde::de::value::StrDeserializer::new(v)).map(RawOrder::All)
+                JobOrder::deserialize(serde::de::value::StrDeserializer::new(v)).map(RawOrder::All)
             }
             fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<RawOrder, A::Error> {
                 let mut all = Vec::new();
@@ -267,7 +267,7 @@ impl RawPlacement {
             format!("a slowstart of {slowstart} %"),
             "0 to 100",
         );
-        let fetch_percent = self.fetch.unwrap_or(Settings::default().fetch_percent);
+        let fetch_percent = self.fetch.unwrap_or(SchedulerSettings::default().fetch_percent);
         flaws.unless(
             (1..=100).contains(&fetch_percent),
             at("fetch"),
@@ -321,14 +321,14 @@ impl RawPlacement {
         let reduces = self.reduces.unwrap_or(decides.reduces());
         let flows = self.flows.unwrap_or(decides.flows());
         flaws.unless(
-            flows == Flows::Task || decides.flows() == Flows::Host,
+            flows == FlowGranularity::Task || decides.flows() == FlowGranularity::Host,
             at("flows"),
             "flows of hosts under this policy",
             "task",
         );
         JobPolicy {
             placement: Spec { policy, common },
-            settings: Settings {
+            settings: SchedulerSettings {
                 order,
                 orders,
                 weights: self.weights.clone(),

@@ -60,7 +60,7 @@ pub(super) mod tests {
     use crate::control::{Action, Controller, Event, ProgressBy, closed};
     use crate::fabric::Fabric;
     use crate::ids::RackId;
-    use crate::sim::{Settings, SimFabric};
+    use crate::sim::{SimFabric, SimSettings};
     use crate::topology::Topology;
     use crate::units::{BitRate, Span, Time};
 
@@ -96,7 +96,7 @@ pub(super) mod tests {
 
     /// One cycle over a fabric that carries nothing.
     pub(in crate::runtime) fn cycle(c: &mut Controller, now: Time) {
-        let mut fabric = SimFabric::new(topology(), Settings::default());
+        let mut fabric = SimFabric::new(topology(), SimSettings::default());
         c.handle(Event::Tick, now).unwrap();
         while let Some(action) = c.poll_action() {
             if action == Action::Observe {

@@ -7,7 +7,7 @@
 
 use super::record::{Entry, Head, Recorder, Tap};
 use crate::circuits::external::{Advice, NoAnswer, Question};
-use crate::coflows::priority::Change;
+use crate::coflows::priority::PriorityChange;
 use crate::control::record::Record;
 use crate::control::{Action, Controller, Event, Rejected};
 use crate::demand::HostFlow;
@@ -49,7 +49,7 @@ pub trait Host<F> {
     fn probe(&mut self, probe: ProbeRequest);
 
     /// Gives flows of a coflow other strict priorities; it may be over already.
-    fn prioritise(&mut self, fabric: &mut F, coflow: CoflowId, change: &Change);
+    fn prioritise(&mut self, fabric: &mut F, coflow: CoflowId, change: &PriorityChange);
 
     /// Takes a line of the event log.
     fn log(&mut self, record: Record);

@@ -17,7 +17,7 @@ use super::report::{Counted, End, Names, RunResult};
 use super::settings::RunPlan;
 use super::stalls;
 use crate::coflows::elephants::is_elephant;
-use crate::coflows::priority::Change;
+use crate::coflows::priority::PriorityChange;
 use crate::coflows::{CoflowRecord, CoflowSpec, RackBytes, bounds};
 use crate::control::previous_run::PreviousRun;
 use crate::control::record::{Snapshot, Tampered};
@@ -26,8 +26,8 @@ use crate::fabric::{Observation, SEND_BUFFER};
 use crate::ids::CoflowId;
 use crate::kernel::attached::Processes;
 use crate::kernel::missing::{self, MissingFeature};
-use crate::kernel::network::{Network, too_large};
-use crate::kernel::ownership::{self, Name, NoteFiles, OwnError, Owned, mark};
+use crate::kernel::network::{EmulatedNetwork, too_large};
+use crate::kernel::ownership::{self, NamespaceName, NoteFiles, OwnError, Owned, mark};
 use crate::kernel::traffic::{Traffic, TrafficEvent};
 use crate::kernel::{Clock, KernelFabric, Mechanism, Serving, features, programs, rights, sys};
 use crate::topology::Topology;
@@ -146,7 +146,7 @@ impl Emulation {
         check_congestion(&plan.run.congestion)?;
         let clock = past.as_ref().map_or_else(Clock::start, |p| Clock::from(p.1));
         let net = match &options.attach {
-            None => Network::build(
+            None => EmulatedNetwork::build(
                 topology.clone(),
                 &mark(&options.base, &options.name),
                 Some(plan.run.tcp()),
@@ -158,7 +158,7 @@ impl Emulation {
                     .into_iter()
                     .filter(|n| *n != options.name)
                     .collect();
-                Network::attach(topology.clone(), &options.name, &others, |n| nodes.open(n))
+                EmulatedNetwork::attach(topology.clone(), &options.name, &others, |n| nodes.open(n))
                     .map_err(kernel("attach to the network"))?
             }
         };
@@ -493,7 +493,7 @@ impl Carrier for Sent {
         });
     }
 
-    fn prioritise(&mut self, coflow: CoflowId, change: &Change) {
+    fn prioritise(&mut self, coflow: CoflowId, change: &PriorityChange) {
         if let Err(e) = self.traffic.prioritise(coflow, change) {
             tracing::warn!("the priorities of coflow {}: {e}", coflow.0);
         }
@@ -504,7 +504,7 @@ impl Carrier for Sent {
 /// is there. Without its name a namespace works on, but `ip netns` and the tools that use it no
 /// longer find it; without the note our own commands do not.
 struct NamesWatch {
-    names: Vec<Name>,
+    names: Vec<NamespaceName>,
     note: NoteFiles,
     next: Time,
     /// What was said last.

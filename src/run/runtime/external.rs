@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::settings::ProgramSpec;
 use crate::circuits::external::{Advice, NoAnswer, ProgramAt, Question};
-use crate::control::meter::Meter;
+use crate::control::meter::DurationMeter;
 use crate::control::record::Quantiles;
 use crate::placement::external::ProgramOptions;
 use crate::placement::offers;
@@ -58,10 +58,10 @@ impl Answers for Advice {
     }
 }
 
-impl Answers for offers::Answer {
-    type Question = offers::Question;
+impl Answers for offers::OfferAnswer {
+    type Question = offers::OfferQuestion;
 
-    fn answers(&self, question: &offers::Question) -> bool {
+    fn answers(&self, question: &offers::OfferQuestion) -> bool {
         self.offer == question.offer
     }
 }
@@ -100,7 +100,7 @@ pub struct Program {
     link: Box<dyn Link>,
     within: Duration,
     /// How long its answers took.
-    cost: Meter,
+    cost: DurationMeter,
     /// What was wrong with its last answer, without what it said, and in which words that was
     /// reported.
     wrong: Option<(String, String)>,
@@ -138,7 +138,7 @@ impl Program {
             }
         };
         let link = link.map_err(|e| format!("{name}: {e}"))?;
-        let mut it = Self { name, link, within, cost: Meter::default(), wrong: None };
+        let mut it = Self { name, link, within, cost: DurationMeter::default(), wrong: None };
         it.greet(until.max(Instant::now() + LAST)).map_err(|e| format!("{}: {e}", it.name))?;
         Ok(it)
     }
@@ -254,7 +254,7 @@ mod tests {
                 name: "p".into(),
                 link,
                 within: Duration::from_secs(1),
-                cost: Meter::default(),
+                cost: DurationMeter::default(),
                 wrong: None,
             };
             told.extend((8..120).map(|n| p.ask::<Answer>(&n).unwrap_err().to_string()));
@@ -270,7 +270,7 @@ mod tests {
             name: "p".into(),
             link,
             within: Duration::from_secs(1),
-            cost: Meter::default(),
+            cost: DurationMeter::default(),
             wrong: None,
         };
         let told = [8, 9, 10].map(|n| p.ask::<Answer>(&n).map(|a| a.cycle));

@@ -23,9 +23,9 @@ use super::panics::panic_text;
 use super::record::Recorder;
 use super::settings::RunPlan;
 use crate::circuits::external::{Advice, NoAnswer, Question};
-use crate::coflows::priority::Change;
+use crate::coflows::priority::PriorityChange;
 use crate::control::previous_run::PreviousRun;
-use crate::control::record::{Record, What};
+use crate::control::record::{Record, RecordedEvent};
 use crate::control::{Controller, Event, Rejected};
 use crate::fabric::{Fabric, Observation, ProbeRequest};
 use crate::ids::CoflowId;
@@ -60,7 +60,7 @@ pub trait Carrier: Send {
     fn feed(&mut self) -> Vec<Event>;
 
     /// Gives flows of a coflow other strict priorities; it may be over already.
-    fn prioritise(&mut self, _coflow: CoflowId, _change: &Change) {}
+    fn prioritise(&mut self, _coflow: CoflowId, _change: &PriorityChange) {}
 
     /// Adds to what the fabric saw what only senders know: bytes that wait for their sockets.
     fn complete(&mut self, _seen: &mut Observation) {}
@@ -257,7 +257,7 @@ impl<F: Fabric, C: Watch> drive::Host<F> for LiveHost<C> {
             .map_or_else(|| Err(NoAnswer::Broken(external::MISSING.into())), |p| p.ask(question)))
     }
 
-    fn prioritise(&mut self, _: &mut F, coflow: CoflowId, change: &Change) {
+    fn prioritise(&mut self, _: &mut F, coflow: CoflowId, change: &PriorityChange) {
         self.feed.prioritise(coflow, change);
     }
 
@@ -284,17 +284,17 @@ impl<F: Fabric, C: Watch> drive::Host<F> for LiveHost<C> {
 impl<C> LiveHost<C> {
     /// What an operator must know goes to the log: a failure when it begins or changes, not every
     /// time that it is tried again.
-    fn tell(&mut self, what: &What) {
+    fn tell(&mut self, what: &RecordedEvent) {
         match what {
-            What::Failed { what, why }
+            RecordedEvent::Failed { what, why }
                 if self.told.insert(what.clone(), why.clone()).as_ref() != Some(why) =>
             {
                 tracing::warn!("{what}: {why}");
             }
-            What::Recovered { what } if self.told.remove(what).is_some() => {
+            RecordedEvent::Recovered { what } if self.told.remove(what).is_some() => {
                 tracing::info!("{}", crate::control::recovered(what))
             }
-            What::PortFaulty { plane, rack, why } => {
+            RecordedEvent::PortFaulty { plane, rack, why } => {
                 tracing::warn!("the port of {rack} on plane {} is faulty: {why}", plane.0)
             }
             _ => {}

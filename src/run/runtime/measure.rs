@@ -14,7 +14,7 @@ use crate::coflows::{CoflowSpec, FlowSpec};
 use crate::fabric::Fabric;
 use crate::ids::{CoflowId, HostId, PlaneId, RackId};
 use crate::kernel::msg::Tcp;
-use crate::kernel::network::Network;
+use crate::kernel::network::EmulatedNetwork;
 use crate::kernel::scale::Capacity;
 use crate::kernel::traffic::Traffic;
 use crate::kernel::{Clock, KernelFabric, Mechanism};
@@ -115,7 +115,7 @@ pub fn look(racks: usize, rate: BitRate, mechanism: Mechanism) -> io::Result<Loo
         vec![plane],
     ));
     let (clock, tcp) = (Clock::start(), Tcp::default());
-    let net = Network::build(topology.clone(), "heliostat:doctor", Some(tcp))?;
+    let net = EmulatedNetwork::build(topology.clone(), "heliostat:doctor", Some(tcp))?;
     let mut fabric = KernelFabric::install(net, mechanism, Admit::Marked, clock)?;
     let hosts: Arc<Vec<OwnedFd>> = fabric.host_namespaces()?;
     ring(&mut fabric, clock, racks)?;

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use crate::placement::policy::Placement;
-use crate::scheduler::Scheduler;
-use crate::scheduler::state::Settings;
+use crate::scheduler::TaskScheduler;
+use crate::scheduler::state::SchedulerSettings;
 use crate::topology::Topology;
 use crate::workload::jobs::JobSpec;
 
@@ -18,12 +18,12 @@ use crate::workload::jobs::JobSpec;
 pub fn scheduler(
     topology: Arc<Topology>,
     mut placement: Box<dyn Placement>,
-    settings: Settings,
+    settings: SchedulerSettings,
     foreseen: &[JobSpec],
     misjudged: Option<(u32, u64)>,
-) -> Result<Scheduler, String> {
+) -> Result<TaskScheduler, String> {
     placement.plan(&topology, foreseen)?;
-    let mut scheduler = Scheduler::new(topology, settings, placement);
+    let mut scheduler = TaskScheduler::new(topology, settings, placement);
     if let Some((percent, seed)) = misjudged {
         scheduler.misjudge_remaining(percent, seed);
     }

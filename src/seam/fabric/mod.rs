@@ -20,7 +20,7 @@ pub mod meter;
 mod shipment;
 
 pub use fits::Misfit;
-pub use shipment::{FlowProgress, Report, Shipment};
+pub use shipment::{FlowProgress, ReportedEnds, Shipment};
 
 /// What a socket holds of what was written and not acknowledged: a sender's backlog is at most this
 /// a flow. Large, as in c-Through, whose demand is what waits in the senders' buffers; one socket's
@@ -178,7 +178,7 @@ pub enum PortTo {
 /// A port of the packet network that serves strict priorities, and what its queues carried since
 /// the fabric was built.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PortQueues {
+pub struct PortQueueCounters {
     /// The node that sends by it: `h0-1`, `tor0`, `eps`, `sw3`.
     pub node: String,
     /// Its name there: `eth0`, `host1`, `eps0`, `tor2`, `cable7`.
@@ -329,7 +329,7 @@ pub trait Fabric: Send {
     ///
     /// # Errors
     /// When a counter cannot be read.
-    fn queues(&mut self) -> Result<Vec<PortQueues>, FabricError> {
+    fn queues(&mut self) -> Result<Vec<PortQueueCounters>, FabricError> {
         Ok(vec![])
     }
 

@@ -6,7 +6,7 @@ use crate::units::{Bytes, Time};
 
 /// What the sender of a coflow reports the ends of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Report {
+pub enum ReportedEnds {
     /// The coflow's.
     Coflow,
     /// Every flow's, each before its coflow's, and the coflow's.
@@ -19,7 +19,7 @@ pub struct Shipment<'a> {
     /// The coflow, with its flows.
     pub coflow: &'a CoflowSpec,
     /// What is reported of it.
-    pub report: Report,
+    pub report: ReportedEnds,
 }
 
 /// How far a flow is.

@@ -23,7 +23,7 @@ pub struct Rules<'a> {
 
 /// What an operation changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum CircuitChange {
     /// Nothing: it was so already.
     Kept,
     /// The port holds this circuit now: a new one, or one with a new end.
@@ -91,23 +91,28 @@ pub enum OpError {
 ///
 /// # Errors
 /// Why it cannot be done.
-pub fn apply(state: &mut Programmed, op: &Op, rules: &Rules, now: Time) -> Result<Change, OpError> {
+pub fn apply(
+    state: &mut Programmed,
+    op: &Op,
+    rules: &Rules,
+    now: Time,
+) -> Result<CircuitChange, OpError> {
     match *op {
         Op::Reserve(r) => reserve(state, r, rules, now),
         Op::Cancel { plane, input, up_from } => {
             let Some(held) = held(state, plane, input, up_from, now) else {
-                return Ok(Change::Kept);
+                return Ok(CircuitChange::Kept);
             };
             if held.up_from <= now {
                 return Err(OpError::TooLate { plane, input, up_from, soonest: now + rules.guard });
             }
             state.timetable.remove(&held);
-            Ok(Change::Removed(held))
+            Ok(CircuitChange::Removed(held))
         }
         Op::End { plane, input, up_from, until } => match held(state, plane, input, up_from, now) {
             Some(held) => end(state, held, until, rules, now),
             // It is dark at `until`, as asked: over by now, or taken back before it had light.
-            None if until <= now.max(up_from) => Ok(Change::Kept),
+            None if until <= now.max(up_from) => Ok(CircuitChange::Kept),
             None => Err(OpError::Gone { plane, input, up_from }),
         },
     }
@@ -135,24 +140,24 @@ fn end(
     until: Time,
     rules: &Rules,
     now: Time,
-) -> Result<Change, OpError> {
+) -> Result<CircuitChange, OpError> {
     let Reservation { plane, input, up_from, .. } = held;
     if held.until == until {
-        return Ok(Change::Kept);
+        return Ok(CircuitChange::Kept);
     }
     if up_from <= now && until < now + rules.guard {
         return Err(OpError::TooLate { plane, input, up_from, soonest: now + rules.guard });
     }
     if until <= up_from {
         state.timetable.remove(&held);
-        return Ok(Change::Removed(held));
+        return Ok(CircuitChange::Removed(held));
     }
     let ended = Reservation { until, ..held };
     if until > held.until {
         state.timetable.check_one(&ended, rules.planes, rules.racks, now)?;
     }
     state.timetable.end(&held, until);
-    Ok(Change::Written(ended))
+    Ok(CircuitChange::Written(ended))
 }
 
 fn reserve(
@@ -160,7 +165,7 @@ fn reserve(
     r: Reservation,
     rules: &Rules,
     now: Time,
-) -> Result<Change, OpError> {
+) -> Result<CircuitChange, OpError> {
     let Reservation { plane, input, up_from, .. } = r;
     let (mut same, mut count) = (None, 0);
     for o in state.timetable.port(plane, input).iter().filter(|o| o.until > now) {
@@ -175,7 +180,7 @@ fn reserve(
             a: Box::new(a),
             b: Box::new(r),
         };
-        return if a == r { Ok(Change::Kept) } else { Err(other().into()) };
+        return if a == r { Ok(CircuitChange::Kept) } else { Err(other().into()) };
     }
     state.timetable.check_one(&r, rules.planes, rules.racks, now)?;
     if r.until <= now {
@@ -185,7 +190,7 @@ fn reserve(
         return Err(OpError::Full { plane, input, slots: state.slots_per_port });
     }
     state.timetable.insert(r);
-    Ok(Change::Written(r))
+    Ok(CircuitChange::Written(r))
 }
 
 /// Why a plan may not be carried out.

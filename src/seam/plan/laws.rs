@@ -194,9 +194,9 @@ proptest! {
             match answer {
                 Err(_) => prop_assert_eq!(&state, &before, "a refusal changes nothing"),
                 Ok(change) => {
-                    prop_assert_eq!(change == Change::Kept, state == before);
+                    prop_assert_eq!(change == CircuitChange::Kept, state == before);
                     let once = state.clone();
-                    prop_assert_eq!(apply(&mut state, &op, &rules, NOW), Ok(Change::Kept), "{:?} again", op);
+                    prop_assert_eq!(apply(&mut state, &op, &rules, NOW), Ok(CircuitChange::Kept), "{:?} again", op);
                     prop_assert_eq!(&state, &once);
                 }
             }

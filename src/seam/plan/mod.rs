@@ -10,7 +10,7 @@ use crate::units::Time;
 mod apply;
 pub mod paths;
 
-pub use apply::{Change, CheckError, OpError, Rules, apply, check};
+pub use apply::{CheckError, CircuitChange, OpError, Rules, apply, check};
 
 /// What the controller wants the OCS planes to do.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]

@@ -26,7 +26,7 @@ pub struct Ports {
 /// What has a list of its own: all that goes from one host to another, or one flow between them.
 /// One direction; the other has its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Ends {
+pub struct PathEnds {
     /// Where it begins.
     pub from: HostId,
     /// Where it ends.
@@ -35,7 +35,7 @@ pub struct Ends {
     pub ports: Option<Ports>,
 }
 
-impl Ends {
+impl PathEnds {
     /// All from one host to another.
     pub fn pair(from: HostId, to: HostId) -> Self {
         Self { from, to, ports: None }
@@ -47,7 +47,7 @@ impl Ends {
     }
 }
 
-impl From<(HostId, HostId)> for Ends {
+impl From<(HostId, HostId)> for PathEnds {
     fn from((from, to): (HostId, HostId)) -> Self {
         Self::pair(from, to)
     }
@@ -56,16 +56,16 @@ impl From<(HostId, HostId)> for Ends {
 /// By pair of hosts or flow: the list that was decided.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Vec<Steer>", into = "Vec<Steer>")]
-pub struct Lists(pub BTreeMap<Ends, List>);
+pub struct Lists(pub BTreeMap<PathEnds, List>);
 
 impl Lists {
     /// The list of a pair; `None`: the default way.
     pub fn of(&self, from: HostId, to: HostId) -> Option<&List> {
-        self.at(Ends::pair(from, to))
+        self.at(PathEnds::pair(from, to))
     }
 
     /// The list of a pair or a flow, if it has one of its own.
-    pub fn at(&self, ends: Ends) -> Option<&List> {
+    pub fn at(&self, ends: PathEnds) -> Option<&List> {
         self.0.get(&ends)
     }
 
@@ -112,13 +112,13 @@ pub struct Steer {
 
 impl Steer {
     /// A change of what these ends have.
-    pub fn new(Ends { from, to, ports }: Ends, list: Option<List>) -> Self {
+    pub fn new(PathEnds { from, to, ports }: PathEnds, list: Option<List>) -> Self {
         Self { from, to, ports, list }
     }
 
     /// Whose list changes.
-    pub fn ends(&self) -> Ends {
-        Ends { from: self.from, to: self.to, ports: self.ports }
+    pub fn ends(&self) -> PathEnds {
+        PathEnds { from: self.from, to: self.to, ports: self.ports }
     }
 }
 
@@ -223,7 +223,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::paths::{Side, Units};
+    use crate::paths::{PathEnd, Units};
     use crate::topology::graph::Graph;
     use crate::topology::{Core, Topology};
     use crate::units::BitRate;
@@ -236,13 +236,13 @@ mod tests {
     }
 
     fn steer(from: u32, to: u32, list: Option<&[u32]>) -> Steer {
-        Steer::new(Ends::pair(HostId(from), HostId(to)), list.map(|l| List(l.to_vec())))
+        Steer::new(PathEnds::pair(HostId(from), HostId(to)), list.map(|l| List(l.to_vec())))
     }
 
     #[test]
     fn every_mistake_has_its_refusal_and_changes_nothing() {
         let wrong_end = ListError::WrongEnd {
-            side: Side::Last,
+            side: PathEnd::Last,
             given: "leaf2".into(),
             host: "h3-1".into(),
             expected: "leaf3".into(),
@@ -256,7 +256,7 @@ mod tests {
             (steer(0, 1, Some(&[0, 4, 0])), ListError::Loop("leaf0".into()).into()),
             (steer(0, 7, Some(&[0, 4, 1, 5, 3])), ListError::Valley("spine1".into()).into()),
         ];
-        let before = Lists([(Ends::pair(HostId(0), HostId(7)), List(vec![0, 5, 3]))].into());
+        let before = Lists([(PathEnds::pair(HostId(0), HostId(7)), List(vec![0, 5, 3]))].into());
         for (op, why) in cases {
             let mut state = before.clone();
             assert_eq!(apply(&mut state, &op, &net()), Err(why));
@@ -266,13 +266,13 @@ mod tests {
 
     #[test]
     fn lists_are_written_as_what_would_make_them() {
-        let lists = Lists([(Ends::pair(HostId(0), HostId(7)), List(vec![0, 5, 3]))].into());
+        let lists = Lists([(PathEnds::pair(HostId(0), HostId(7)), List(vec![0, 5, 3]))].into());
         let text = serde_json::to_string(&lists).unwrap();
         assert_eq!(text, r#"[{"from":0,"to":7,"list":[0,5,3]}]"#);
         assert_eq!(serde_json::from_str::<Lists>(&text).unwrap(), lists);
-        let flow = Ends {
+        let flow = PathEnds {
             ports: Some(Ports { from: 40_000, to: 5201 }),
-            ..Ends::pair(HostId(0), HostId(7))
+            ..PathEnds::pair(HostId(0), HostId(7))
         };
         let text = serde_json::to_string(&Steer::new(flow, None)).unwrap();
         assert_eq!(text, r#"{"from":0,"to":7,"ports":{"from":40000,"to":5201},"list":null}"#);

@@ -2,7 +2,7 @@
 
 use super::super::FlowFinished;
 use super::super::bundle::WORK_PER_BYTE;
-use super::super::engine::{InFlight, World};
+use super::super::engine::{EngineWorld, InFlight};
 use super::endpoints::{Endpoints, Sum};
 use super::residual::{LEAST, Residual, divide};
 use crate::coflows::flows::Flows;
@@ -11,7 +11,7 @@ use crate::ids::{CoflowId, FlowId, HostId, JobId, RackId};
 use crate::units::{Span, Time};
 
 /// An active coflow.
-pub struct Coflow {
+pub struct AggregateCoflow {
     /// Its number.
     pub id: CoflowId,
     /// When it came.
@@ -59,7 +59,7 @@ fn whole(bytes: u128) -> u64 {
     u64::try_from(bytes).unwrap_or(u64::MAX)
 }
 
-impl Coflow {
+impl AggregateCoflow {
     /// A coflow that arrives at `world.now`, with all rates zero. Flows that need no time are
     /// finished; `None` if all do. `pairs`: bytes between pairs of racks are counted. O(hosts +
     /// flows of other bytes + flows within racks) for a shuffle, else O(flows log flows).
@@ -67,7 +67,7 @@ impl Coflow {
         spec: &CoflowSpec,
         job: Option<JobId>,
         pairs: bool,
-        world: &mut World,
+        world: &mut EngineWorld,
     ) -> Option<Self> {
         let topology = world.links.shared_topology();
         let rack = |h: HostId| topology.rack_of(h);
@@ -433,7 +433,7 @@ impl Coflow {
 
     /// Brings the ledger up to `now`; `None`: all has been sent. O(interfaces), and O(flows) if
     /// pairs of racks are counted.
-    pub fn book(&mut self, now: Option<Time>, world: &mut World) {
+    pub fn book(&mut self, now: Option<Time>, world: &mut EngineWorld) {
         let sent = now.map_or(u128::from(self.bytes) * WORK_PER_BYTE, |t| self.sent(t));
         let units = self.part_of(self.local, sent);
         let local = units - std::mem::replace(&mut self.booked, units);
@@ -460,7 +460,7 @@ impl Coflow {
 
     /// Finishes it at the instant to which it was advanced. It must not be among the active coflows
     /// any more.
-    pub fn finish(mut self, world: &mut World) {
+    pub fn finish(mut self, world: &mut EngineWorld) {
         let at = self.since;
         self.book(None, world);
         self.close(u128::from(self.bytes) * WORK_PER_BYTE, world);
@@ -475,7 +475,7 @@ impl Coflow {
     }
 
     /// Counts what it has sent; the rest never comes. Returns the work done.
-    pub fn cancel(&mut self, world: &mut World) -> u128 {
+    pub fn cancel(&mut self, world: &mut EngineWorld) -> u128 {
         let sent = self.sent(world.now);
         self.book(Some(world.now), world);
         self.close(sent, world);
@@ -483,7 +483,7 @@ impl Coflow {
     }
 
     /// Closes its flows, which have done this much work together. It must be booked.
-    fn close(&self, sent: u128, world: &mut World) {
+    fn close(&self, sent: u128, world: &mut EngineWorld) {
         if world.ledger.is_by_pair() {
             for (_, f) in self.going() {
                 let racks: (RackId, RackId) = (world.rack(f.from), world.rack(f.to));
@@ -514,7 +514,7 @@ impl Coflow {
 
 /// Finishes the flows of a new coflow that need no time: those within a host without a loopback,
 /// and those without bytes. Returns their indices, in order.
-fn finish_free(spec: &CoflowSpec, world: &mut World) -> Vec<u32> {
+fn finish_free(spec: &CoflowSpec, world: &mut EngineWorld) -> Vec<u32> {
     let own = if world.links.topology().loopback { vec![] } else { spec.flows.inside(|h| h) };
     let mut free: Vec<u32> = own.iter().map(|f| f.0 as u32).chain(spec.flows.empty()).collect();
     free.sort_unstable();

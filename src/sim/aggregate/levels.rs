@@ -48,8 +48,8 @@ struct CoflowShare {
 }
 
 /// Active senders and receivers of one coflow, as the solver last saw them: the coflow's own lists
-/// are newer until [`Levels::lose`] is called. `is_apart`: a host that sends and receives has no
-/// flow to itself.
+/// are newer until [`InterfaceLevels::lose`] is called. `is_apart`: a host that sends and receives
+/// has no flow to itself.
 #[derive(Default)]
 struct Hosts {
     sides: [Vec<u32>; 2],
@@ -58,14 +58,14 @@ struct Hosts {
 
 /// One coflow on one interface.
 #[derive(Clone, Copy, Debug)]
-struct Member {
+struct InterfaceMember {
     /// Twice the coflow's number; plus one if the host has no flow to itself.
     group: u32,
     /// Index of the host on its side of the coflow.
     at: u32,
 }
 
-impl Member {
+impl InterfaceMember {
     fn group(self) -> usize {
         self.group as usize / 2
     }
@@ -84,13 +84,13 @@ impl Member {
 /// The solver: coflows by interface, and their rates. Interfaces are numbered by host, first all
 /// that send, then all that receive.
 #[derive(Default)]
-pub struct Levels {
+pub struct InterfaceLevels {
     hosts: usize,
     /// By number of the coflow; then the numbers that are free.
     coflows: Vec<Hosts>,
     free: Vec<u32>,
     /// By interface: its coflows.
-    members: Vec<Vec<Member>>,
+    members: Vec<Vec<InterfaceMember>>,
     /// By host: flows from the host to itself that its coflows do not have.
     holes: Vec<f64>,
     /// Interfaces in the order of the last levels (a few may have no coflow any more), and whether
@@ -118,7 +118,7 @@ const SAME: f64 = 1e-9;
 /// Two in tests, so that some levels are taken back there.
 const NEXT: usize = if cfg!(test) { 2 } else { 8 };
 
-impl Levels {
+impl InterfaceLevels {
     /// No coflows, between `hosts` hosts.
     pub fn new(hosts: usize) -> Self {
         let members = (0..2 * hosts).map(|_| Vec::new()).collect();
@@ -144,7 +144,7 @@ impl Levels {
         for (side, hosts) in hosts.iter().enumerate() {
             for (&host, at) in hosts.iter().zip(0..) {
                 let l = side * self.hosts + host as usize;
-                self.members[l].push(Member { group: 2 * number, at });
+                self.members[l].push(InterfaceMember { group: 2 * number, at });
                 if !std::mem::replace(&mut self.is_listed[l], true) {
                     self.order.push(l as u32);
                 }
@@ -163,7 +163,7 @@ impl Levels {
     }
 
     /// The coflow that was added last to an interface.
-    fn last_member(&mut self, side: usize, host: u32) -> &mut Member {
+    fn last_member(&mut self, side: usize, host: u32) -> &mut InterfaceMember {
         self.members[side * self.hosts + host as usize].last_mut().expect("a coflow has come")
     }
 
@@ -364,7 +364,7 @@ impl Levels {
         self.levels[l] = Some(level);
     }
 
-    /// Undoes the last [`Levels::give`].
+    /// Undoes the last [`InterfaceLevels::give`].
     fn take_back(&mut self, l: usize) {
         let (side, level) = (usize::from(l >= self.hosts), self.levels[l].take().unwrap_or(0.0));
         for m in &self.members[l] {
@@ -387,11 +387,11 @@ mod tests {
     use super::*;
 
     /// Flows of a pair; whether a host has none to itself; senders and receivers.
-    type Load = Vec<(f64, bool, [Vec<u32>; 2])>;
+    type PairLoads = Vec<(f64, bool, [Vec<u32>; 2])>;
 
     /// The slow twin, by definition: the rates of all flows that cross no full interface rise
     /// together until one is full.
-    fn slowly(capacity: &[f64], coflows: &Load) -> Vec<f64> {
+    fn slowly(capacity: &[f64], coflows: &PairLoads) -> Vec<f64> {
         let hosts = capacity.len() / 2;
         let mut flows = Vec::new();
         for (c, (n, is_apart, [up, down])) in coflows.iter().enumerate() {
@@ -434,8 +434,8 @@ mod tests {
     }
 
     /// By a new solver, to which the coflows are added one after the other.
-    fn quickly(capacity: &[f64], coflows: &Load) -> Vec<f64> {
-        let mut levels = Levels::new(capacity.len() / 2);
+    fn quickly(capacity: &[f64], coflows: &PairLoads) -> Vec<f64> {
+        let mut levels = InterfaceLevels::new(capacity.len() / 2);
         let numbers = coflows
             .iter()
             .map(|(_, is_apart, sides)| levels.enter(sides.each_ref().map(|s| &s[..]), *is_apart))
@@ -443,7 +443,12 @@ mod tests {
         rates(&mut levels, capacity, coflows, numbers)
     }
 
-    fn rates(levels: &mut Levels, capacity: &[f64], coflows: &Load, numbers: Vec<u32>) -> Vec<f64> {
+    fn rates(
+        levels: &mut InterfaceLevels,
+        capacity: &[f64],
+        coflows: &PairLoads,
+        numbers: Vec<u32>,
+    ) -> Vec<f64> {
         levels.share(capacity, numbers.iter().copied().zip(coflows.iter().map(|c| c.0)));
         numbers.into_iter().flat_map(|number| levels.rates(number).concat()).collect()
     }
@@ -462,7 +467,7 @@ mod tests {
         assert_eq!(quickly(&[12.0; 8], &all(false)), [9.0, 12.0, 12.0, 11.0, 11.0, 11.0, 3.0, 3.0]);
     }
 
-    fn any_load() -> impl Strategy<Value = (Vec<f64>, Load)> {
+    fn any_load() -> impl Strategy<Value = (Vec<f64>, PairLoads)> {
         let side = || prop::collection::btree_set(0u32..5, 1..6);
         let sides = |up: BTreeSet<u32>, down: BTreeSet<u32>| {
             [up, down].map(|side| side.into_iter().collect())
@@ -491,8 +496,8 @@ mod tests {
             (capacity, coflows) in any_load(),
             steps in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>(), 0usize..3), 0..30),
         ) {
-            let mut levels = Levels::new(5);
-            let (mut open, mut numbers): (Load, Vec<u32>) = (vec![], vec![]);
+            let mut levels = InterfaceLevels::new(5);
+            let (mut open, mut numbers): (PairLoads, Vec<u32>) = (vec![], vec![]);
             let mut rest = coflows.into_iter();
             for (which, host, what) in steps {
                 if what == 0 || open.is_empty() {

@@ -7,17 +7,17 @@
 
 use std::collections::BTreeSet;
 
-use super::coflow::Coflow;
-use super::levels::Levels;
+use super::coflow::AggregateCoflow;
+use super::levels::InterfaceLevels;
 use crate::coflows::CoflowSpec;
-use crate::engine::{Engine, InFlight, World};
+use crate::engine::{Engine, EngineWorld, InFlight};
 use crate::ids::{CoflowId, FlowId, HostId, RackId};
 use crate::units::Time;
 
 /// Active coflows.
-pub struct MaxMin {
+pub struct AggregateMaxMin {
     capacity: Vec<f64>,
-    coflows: Vec<Coflow>,
+    coflows: Vec<AggregateCoflow>,
     /// Numbers of the coflows in `levels`.
     numbers: Vec<u32>,
     /// When the first sender or receiver of each is done; [`Time::MAX`]: never.
@@ -26,12 +26,12 @@ pub struct MaxMin {
     next: Option<Time>,
     /// The first host that is done while the rates have not been changed.
     waits: Option<Time>,
-    levels: Levels,
+    levels: InterfaceLevels,
     /// The instant of the last [`Engine::settle`].
     settled: Time,
 }
 
-impl MaxMin {
+impl AggregateMaxMin {
     /// No coflows, on interfaces of these capacities: first those that send, by host, then those
     /// that receive.
     pub fn new(interfaces: &[u64]) -> Self {
@@ -42,13 +42,13 @@ impl MaxMin {
             through: Vec::new(),
             next: None,
             waits: None,
-            levels: Levels::new(interfaces.len() / 2),
+            levels: InterfaceLevels::new(interfaces.len() / 2),
             settled: Time::ZERO,
         }
     }
 
     /// Advances coflows with a host that is done to now, and finishes those that are over.
-    fn go_on(&mut self, world: &mut World) {
+    fn go_on(&mut self, world: &mut EngineWorld) {
         let Some(first) = self.next.filter(|&t| t <= world.now) else { return };
         self.waits = self.waits.or(Some(first));
         for (c, through) in self.coflows.iter_mut().zip(&mut self.through) {
@@ -61,16 +61,16 @@ impl MaxMin {
     }
 
     /// Finishes coflows that are over, each at its own end.
-    fn retire(&mut self, world: &mut World) {
-        if !self.coflows.iter().any(Coflow::is_over) {
+    fn retire(&mut self, world: &mut EngineWorld) {
+        if !self.coflows.iter().any(AggregateCoflow::is_over) {
             return;
         }
         for k in (0..self.coflows.len()).rev().filter(|&k| self.coflows[k].is_over()) {
             self.levels.leave(self.numbers.remove(k));
             self.through.remove(k);
         }
-        let mut over: Vec<Coflow> = self.coflows.extract_if(.., |c| c.is_over()).collect();
-        over.sort_by_key(Coflow::since);
+        let mut over: Vec<AggregateCoflow> = self.coflows.extract_if(.., |c| c.is_over()).collect();
+        over.sort_by_key(AggregateCoflow::since);
         over.into_iter().for_each(|c| c.finish(world));
     }
 
@@ -79,7 +79,7 @@ impl MaxMin {
     }
 
     /// Shares all interfaces again. O(interfaces of coflows), a few times.
-    fn share(&mut self, world: &mut World) {
+    fn share(&mut self, world: &mut EngineWorld) {
         self.coflows.iter_mut().for_each(|c| _ = c.advance(world.now));
         self.retire(world);
         let Self { coflows, numbers, levels, .. } = self;
@@ -88,7 +88,7 @@ impl MaxMin {
         }
         levels.share(
             &self.capacity,
-            numbers.iter().copied().zip(coflows.iter().map(Coflow::flows_of_a_pair)),
+            numbers.iter().copied().zip(coflows.iter().map(AggregateCoflow::flows_of_a_pair)),
         );
         for ((c, &number), through) in coflows.iter_mut().zip(&*numbers).zip(&mut self.through) {
             *through = c.go(levels.rates(number));
@@ -97,9 +97,9 @@ impl MaxMin {
     }
 }
 
-impl Engine for MaxMin {
-    fn add(&mut self, coflow: &CoflowSpec, _: &[bool], world: &mut World) {
-        if let Some(c) = Coflow::new(coflow, None, world.ledger.counts_pairs(), world) {
+impl Engine for AggregateMaxMin {
+    fn add(&mut self, coflow: &CoflowSpec, _: &[bool], world: &mut EngineWorld) {
+        if let Some(c) = AggregateCoflow::new(coflow, None, world.ledger.counts_pairs(), world) {
             self.numbers.push(self.levels.enter(c.hosts(), c.is_apart()));
             self.coflows.push(c);
             self.through.push(Time::MAX);
@@ -111,7 +111,7 @@ impl Engine for MaxMin {
         self.parts(&mut |p| each(p.coflow, p.flow, p.left));
     }
 
-    fn cancel(&mut self, coflow: CoflowId, world: &mut World) {
+    fn cancel(&mut self, coflow: CoflowId, world: &mut EngineWorld) {
         let Some(k) = self.coflows.iter().position(|c| c.id == coflow) else { return };
         self.coflows.remove(k).cancel(world);
         self.levels.leave(self.numbers.remove(k));
@@ -119,7 +119,7 @@ impl Engine for MaxMin {
         self.share(world);
     }
 
-    fn limit(&mut self, world: &mut World) {
+    fn limit(&mut self, world: &mut EngineWorld) {
         let interfaces = &world.links.capacity()[..self.capacity.len()];
         self.capacity = interfaces.iter().map(|&c| c as f64).collect();
         self.share(world);
@@ -137,22 +137,22 @@ impl Engine for MaxMin {
         !self.coflows.is_empty()
     }
 
-    fn pass(&mut self, world: &mut World) {
+    fn pass(&mut self, world: &mut EngineWorld) {
         self.go_on(world);
         if self.waits.is_some() {
             self.share(world);
         }
     }
 
-    fn catch_up(&mut self, world: &mut World) {
+    fn catch_up(&mut self, world: &mut EngineWorld) {
         self.go_on(world);
     }
 
-    fn reroute(&mut self, _: &[(RackId, RackId)], _: &mut World) {}
+    fn reroute(&mut self, _: &[(RackId, RackId)], _: &mut EngineWorld) {}
 
-    fn steer(&mut self, _: &BTreeSet<(HostId, HostId)>, _: &mut World) {}
+    fn steer(&mut self, _: &BTreeSet<(HostId, HostId)>, _: &mut EngineWorld) {}
 
-    fn settle(&mut self, world: &mut World) {
+    fn settle(&mut self, world: &mut EngineWorld) {
         self.settled = world.now;
         self.coflows.iter_mut().for_each(|c| c.book(Some(world.now), world));
     }

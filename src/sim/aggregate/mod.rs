@@ -15,7 +15,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::bundle::{WORK_PER_BYTE, bytes};
-use super::engine::{Engine, InFlight, World};
+use super::engine::{Engine, EngineWorld, InFlight};
 use crate::coflows::CoflowSpec;
 use crate::coflows::network::{Network, NetworkKind};
 use crate::coflows::orders::{self, Aalo, Sharing};
@@ -33,8 +33,8 @@ mod schedule;
 #[cfg(test)]
 mod tests;
 
-use coflow::Coflow;
-pub use maxmin::MaxMin;
+use coflow::AggregateCoflow;
+pub use maxmin::AggregateMaxMin;
 use residual::Residual;
 use schedule::Schedule;
 
@@ -42,7 +42,7 @@ use schedule::Schedule;
 pub struct Sums {
     network: Network,
     capacity: Vec<f64>,
-    coflows: Vec<Coflow>,
+    coflows: Vec<AggregateCoflow>,
     places: Schedule,
     /// Indices of coflows with a host that is done, whose rates were not changed yet.
     through: Vec<usize>,
@@ -95,7 +95,7 @@ impl Sums {
 
     /// Counts the work of coflows with a host that is done, and finishes those that are over.
     /// `None` if no host is done, else whether a coflow was finished.
-    fn finish(&mut self, world: &mut World) -> Option<bool> {
+    fn finish(&mut self, world: &mut EngineWorld) -> Option<bool> {
         if self.next.is_none_or(|t| t > world.now) {
             return None;
         }
@@ -111,8 +111,8 @@ impl Sums {
     }
 
     /// Finishes coflows that are over. True if there were any: then the order must be made again.
-    fn retire(&mut self, world: &mut World) -> bool {
-        let over: Vec<Coflow> = self.coflows.extract_if(.., |c| c.is_over()).collect();
+    fn retire(&mut self, world: &mut EngineWorld) -> bool {
+        let over: Vec<AggregateCoflow> = self.coflows.extract_if(.., |c| c.is_over()).collect();
         let any = !over.is_empty();
         for c in over {
             self.count(c.job, c.sent(world.now));
@@ -165,7 +165,7 @@ impl Sums {
     /// Decides all rates; with `order`, also the order. O(coflows x words of hosts with room +
     /// interfaces of coflows whose rates change) where the order stays. A new order takes O(coflows
     /// x hosts / 64 + interfaces of coflows that move), and what sorting takes.
-    fn decide(&mut self, mut order: bool, world: &mut World) {
+    fn decide(&mut self, mut order: bool, world: &mut EngineWorld) {
         // Other hosts may be done at this very instant.
         while !order && self.go_on(world.now) {
             order = self.retire(world);
@@ -177,13 +177,13 @@ impl Sums {
     }
 
     /// Gives all coflows base rates in a new order, and then what is left.
-    fn begin(&mut self, world: &mut World) {
+    fn begin(&mut self, world: &mut EngineWorld) {
         let now = world.now;
         self.coflows.iter_mut().for_each(|c| _ = c.advance(now));
         self.retire(world);
         self.attain(now);
         self.order();
-        self.coflows.iter_mut().for_each(Coflow::restart);
+        self.coflows.iter_mut().for_each(AggregateCoflow::restart);
         self.room = Residual::new(&self.capacity);
         self.places.reset(&self.coflows);
         self.through.clear();
@@ -260,7 +260,7 @@ impl Sums {
             NetworkKind::Sincronia => {
                 let weights: Vec<u32> = order.iter().map(|&p| self.coflows[p].weight).collect();
                 let hosts = self.capacity.len() / 2;
-                let seconds = |c: &Coflow| {
+                let seconds = |c: &AggregateCoflow| {
                     c.loads(hosts)
                         .map(|(l, bits)| (l, bits / self.capacity[l as usize].max(1.0)))
                         .collect()
@@ -279,7 +279,7 @@ impl Sums {
         }
         // Coflows are large: each is moved at most once.
         if !order.is_sorted() {
-            let mut old: Vec<Option<Coflow>> =
+            let mut old: Vec<Option<AggregateCoflow>> =
                 std::mem::take(&mut self.coflows).into_iter().map(Some).collect();
             self.coflows = order.into_iter().filter_map(|p| old[p].take()).collect();
         }
@@ -329,9 +329,9 @@ impl Sums {
 }
 
 impl Engine for Sums {
-    fn add(&mut self, coflow: &CoflowSpec, _: &[bool], world: &mut World) {
+    fn add(&mut self, coflow: &CoflowSpec, _: &[bool], world: &mut EngineWorld) {
         let job = self.jobs.remove(&coflow.id);
-        if let Some(c) = Coflow::new(coflow, job, world.ledger.counts_pairs(), world) {
+        if let Some(c) = AggregateCoflow::new(coflow, job, world.ledger.counts_pairs(), world) {
             self.coflows.push(c);
             self.decide(true, world);
         }
@@ -347,7 +347,7 @@ impl Engine for Sums {
         self.parts(&mut |p| each(p.coflow, p.flow, p.left));
     }
 
-    fn cancel(&mut self, coflow: CoflowId, world: &mut World) {
+    fn cancel(&mut self, coflow: CoflowId, world: &mut EngineWorld) {
         let Some(k) = self.coflows.iter().position(|c| c.id == coflow) else { return };
         let mut c = self.coflows.remove(k);
         let sent = c.cancel(world);
@@ -355,10 +355,10 @@ impl Engine for Sums {
         self.decide(true, world);
     }
 
-    fn limit(&mut self, world: &mut World) {
+    fn limit(&mut self, world: &mut EngineWorld) {
         let interfaces = &world.links.capacity()[..self.capacity.len()];
         self.capacity = interfaces.iter().map(|&c| c as f64).collect();
-        self.coflows.iter_mut().for_each(Coflow::limit);
+        self.coflows.iter_mut().for_each(AggregateCoflow::limit);
         self.decide(true, world);
     }
 
@@ -375,7 +375,7 @@ impl Engine for Sums {
         self.places.any_moves()
     }
 
-    fn pass(&mut self, world: &mut World) {
+    fn pass(&mut self, world: &mut EngineWorld) {
         let turns = self.network.starvation.is_some_and(|g| g.turns_at(world.now));
         // Those that leave their queue are known by place, and who is over leaves its place.
         let moved = self.move_on(world.now);
@@ -386,15 +386,15 @@ impl Engine for Sums {
         }
     }
 
-    fn catch_up(&mut self, world: &mut World) {
+    fn catch_up(&mut self, world: &mut EngineWorld) {
         self.pass(world);
     }
 
-    fn reroute(&mut self, _: &[(RackId, RackId)], _: &mut World) {}
+    fn reroute(&mut self, _: &[(RackId, RackId)], _: &mut EngineWorld) {}
 
-    fn steer(&mut self, _: &BTreeSet<(HostId, HostId)>, _: &mut World) {}
+    fn steer(&mut self, _: &BTreeSet<(HostId, HostId)>, _: &mut EngineWorld) {}
 
-    fn settle(&mut self, world: &mut World) {
+    fn settle(&mut self, world: &mut EngineWorld) {
         self.settled = world.now;
         self.coflows.iter_mut().for_each(|c| c.book(Some(world.now), world));
     }

@@ -1,7 +1,7 @@
 //! What every event asks of all coflows, by index in their order. It is stored apart because
 //! coflows are large.
 
-use super::coflow::Coflow;
+use super::coflow::AggregateCoflow;
 use super::residual::Residual;
 use crate::units::Time;
 
@@ -22,7 +22,7 @@ pub struct Schedule {
 
 impl Schedule {
     /// Coflows in a new order, all rates zero. O(coflows x hosts / 64).
-    pub fn reset(&mut self, coflows: &[Coflow]) {
+    pub fn reset(&mut self, coflows: &[AggregateCoflow]) {
         self.moves = vec![false; coflows.len()];
         self.through = vec![Time::MAX; coflows.len()];
         self.turns = vec![Time::MAX; coflows.len()];
@@ -37,12 +37,12 @@ impl Schedule {
 
     /// The rates of one coflow have changed: its first host is done at `through`, and it leaves its
     /// queue at `turn`.
-    pub fn set(&mut self, place: usize, c: &Coflow, through: Time, turn: Time) {
+    pub fn set(&mut self, place: usize, c: &AggregateCoflow, through: Time, turn: Time) {
         (self.moves[place], self.through[place], self.turns[place]) = (c.moves(), through, turn);
     }
 
     /// Some hosts of a coflow are done. O(hosts / 64).
-    pub fn leave(&mut self, place: usize, c: &Coflow) {
+    pub fn leave(&mut self, place: usize, c: &AggregateCoflow) {
         for (columns, live) in self.live.iter_mut().zip(c.live()) {
             columns.iter_mut().zip(live).for_each(|(column, &word)| column[place] = word);
         }

@@ -14,7 +14,7 @@ use crate::fabric::Fabric as _;
 use crate::ids::{CoflowId, HostId};
 use crate::topology::Topology;
 use crate::units::{BitRate, Bytes, Span, Time};
-use crate::{FlowFinished, Settings, SimFabric};
+use crate::{FlowFinished, SimFabric, SimSettings};
 
 /// Bits a second of payload of the interfaces.
 const RATE: u64 = 1_000_000_000;
@@ -44,12 +44,12 @@ fn network(kind: NetworkKind, within: Within) -> Network {
 
 /// Every end of a flow; `pairs`: books are kept by pair of racks.
 fn ends(n: Network, t: &Arc<Topology>, coflows: &[CoflowSpec], pairs: bool) -> Vec<FlowFinished> {
-    let settings = Settings {
+    let settings = SimSettings {
         network: n,
         circuits: false,
         counters: pairs,
         progress: pairs,
-        ..Settings::default()
+        ..SimSettings::default()
     };
     let mut f = SimFabric::new(t.clone(), settings);
     coflows.iter().for_each(|c| f.add_flows(c, &[], c.arrival));
@@ -200,7 +200,7 @@ proptest! {
         n.aalo.interval = Span(700_000);
         n.starvation = starves.then_some(Guard { every: Span(3_000_000), share: Span(1_000_000) });
         let play = |step: Option<u64>, wholes| {
-            let settings = Settings { network: n, circuits: false, wholes, resolution: Span(resolution), ..Settings::default() };
+            let settings = SimSettings { network: n, circuits: false, wholes, resolution: Span(resolution), ..SimSettings::default() };
             let mut f = SimFabric::new(t.clone(), settings);
             let (mut over, mut now, mut before) = (BTreeMap::new(), 0, vec![0; 10]);
             let mut told = |f: &mut SimFabric, to: u64| {

@@ -11,7 +11,7 @@ use multiversion::multiversion;
 
 use super::super::bit_set::BitSet;
 use super::super::bundle::WORK_PER_BYTE;
-use super::Place;
+use super::PairService;
 use crate::demand::hedera::Elephants;
 
 /// The large flows of each pair, by sender and receiver; then those of marked flows, if they may
@@ -124,7 +124,7 @@ impl Large {
     /// amount left at this call. `readings`: those of the clocks in units, first all senders, then
     /// all receivers. O(P) for P pairs of hosts, and O(log F) for each flow that is no longer large
     /// and for each changed pair of F flows.
-    pub fn ask(&mut self, readings: &[u128], places: &[Place]) -> Elephants {
+    pub fn ask(&mut self, readings: &[u128], places: &[PairService]) -> Elephants {
         let (found, hosts) = (self.last.take().unwrap_or_else(|| self.sums()), self.hosts);
         self.last = Some(found.clone());
         let whole = |r: &u128| i64::try_from(r / WORK_PER_BYTE).unwrap_or(i64::MAX - 1);
@@ -153,7 +153,7 @@ impl Large {
 
     /// Removes the flows of a pair that have fallen below the threshold, and stores the reading at
     /// which the next one will.
-    fn look(&mut self, pair: u32, readings: &[u128], place: Place) {
+    fn look(&mut self, pair: u32, readings: &[u128], place: PairService) {
         let (k, service) = (pair as usize, place.service(|l| readings[l]));
         let stops = &mut self.stops[k];
         while stops.peek().is_some_and(|stop| stop.0 < service) {

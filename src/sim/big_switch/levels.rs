@@ -7,7 +7,7 @@
 mod side;
 
 pub use side::MAX_RATE;
-use side::{Side, State};
+use side::{LinkSide, SideSnapshot};
 
 /// Level of a link that limits no flow.
 const NONE: u64 = u64::MAX;
@@ -26,12 +26,12 @@ const COPIES: usize = 4;
 pub struct Levels {
     n: usize,
     /// Links up, and links down.
-    sides: [Side; 2],
+    sides: [LinkSide; 2],
     level: Vec<u64>,
     /// Links in the order in which they were filled.
     filled: Vec<u32>,
     /// Snapshots of both sides before the fillings 0, [`STRIDE`], 2 x [`STRIDE`] and so on.
-    kept: Vec<[State; 2]>,
+    kept: Vec<[SideSnapshot; 2]>,
     /// By link: its index in `filled`, or `NO_TURN`.
     turn: Vec<u32>,
     /// Links by level and number, at the last [`Levels::sort`].
@@ -46,7 +46,7 @@ impl Levels {
         let n = capacity.len() / 2;
         Self {
             n,
-            sides: [Side::new(&capacity[..n]), Side::new(&capacity[n..])],
+            sides: [LinkSide::new(&capacity[..n]), LinkSide::new(&capacity[n..])],
             level: vec![NONE; 2 * n],
             filled: Vec::with_capacity(2 * n),
             kept: Vec::new(),
@@ -196,7 +196,7 @@ impl Levels {
 }
 
 /// One side and the other.
-fn both(sides: &mut [Side; 2], side: usize) -> (&mut Side, &mut Side) {
+fn both(sides: &mut [LinkSide; 2], side: usize) -> (&mut LinkSide, &mut LinkSide) {
     let [up, down] = sides;
     if side == 0 { (up, down) } else { (down, up) }
 }

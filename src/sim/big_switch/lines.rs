@@ -3,18 +3,19 @@
 //!
 //! A poll counts at most a given amount of each flow. While the same flows of a pair are below that
 //! amount, their backlog falls along a line: a constant minus the number of flows times the clock's
-//! reading. Where a line has ended, and where flows began or ended, [`Waiting`] gives the next one.
+//! reading. Where a line has ended, and where flows began or ended, [`BundleEnds`] gives the next
+//! one.
 
 use multiversion::multiversion;
 
 use super::super::bit_set::BitSet;
 use super::super::bundle::WORK_PER_BYTE;
-use super::super::waiting::Waiting;
-use super::Place;
+use super::super::waiting::BundleEnds;
+use super::PairService;
 
 /// Line of each pair, by sender and receiver.
 #[derive(Default)]
-pub struct Lines {
+pub struct PairLines {
     hosts: usize,
     /// The most that is counted of a flow, in units.
     most: u128,
@@ -29,20 +30,20 @@ pub struct Lines {
     /// Pairs whose flows have changed since their line was computed.
     stale: BitSet,
     /// Readings of the senders' and receivers' clocks.
-    up: Vec<Reading>,
+    up: Vec<ClockReading>,
     down: [Vec<u64>; 2],
 }
 
 /// Reading of a clock.
 #[derive(Clone, Copy)]
-struct Reading {
+struct ClockReading {
     /// In units, modulo 2^64.
     units: u64,
     /// In whole bytes, or the largest number.
     bytes: u64,
 }
 
-impl From<u128> for Reading {
+impl From<u128> for ClockReading {
     fn from(units: u128) -> Self {
         Self {
             units: units as u64,
@@ -51,7 +52,7 @@ impl From<u128> for Reading {
     }
 }
 
-impl Lines {
+impl PairLines {
     /// Whether lines are kept.
     fn is_kept(&self) -> bool {
         !self.begin.is_empty()
@@ -70,7 +71,7 @@ impl Lines {
     }
 
     /// A pair changes its clock; its service stays. O(1).
-    pub fn go_over(&mut self, pair: u32, old: Place, new: Place) {
+    pub fn go_over(&mut self, pair: u32, old: PairService, new: PairService) {
         if !self.is_kept() {
             return;
         }
@@ -89,20 +90,20 @@ impl Lines {
 
     /// The slope for this number of flows: the number, or its complement if the pair is on its
     /// receiver's clock.
-    fn towards(&self, flows: u32, place: Place) -> i32 {
+    fn towards(&self, flows: u32, place: PairService) -> i32 {
         let flows = flows.cast_signed();
         if place.link.is_some_and(|l| l as usize >= self.hosts) { !flows } else { flows }
     }
 
     /// Backlog of each pair in whole bytes, at most `most` units of each flow. `readings` are those
     /// of the clocks: first all senders, then all receivers. O(pairs), eight at a time, and
-    /// [`Waiting::sum`] for each whose line has ended.
+    /// [`BundleEnds::sum`] for each whose line has ended.
     pub fn bytes(
         &mut self,
         most: u128,
         readings: &[u128],
-        waiting: &mut [Waiting],
-        places: &[Place],
+        waiting: &mut [BundleEnds],
+        places: &[PairService],
     ) -> Vec<u64> {
         let n = readings.len() / 2;
         if !self.is_kept() || self.most != most {
@@ -118,16 +119,16 @@ impl Lines {
         self.stale = stale;
         let (up, down) = readings.split_at(n);
         self.up.clear();
-        self.up.extend(up.iter().map(|&r| Reading::from(r)));
+        self.up.extend(up.iter().map(|&r| ClockReading::from(r)));
         self.down.iter_mut().for_each(Vec::clear);
-        for r in down.iter().map(|&r| Reading::from(r)) {
+        for r in down.iter().map(|&r| ClockReading::from(r)) {
             self.down[0].push(r.units);
             self.down[1].push(r.bytes);
         }
         let mut bytes = Vec::with_capacity(n * n);
         for from in 0..n {
             let of = from * n..(from + 1) * n;
-            let row = Row {
+            let row = SenderLines {
                 begin: &self.begin[of.clone()],
                 slope: &self.slope[of.clone()],
                 end: &self.end[of.clone()],
@@ -156,8 +157,8 @@ impl Lines {
         &mut self,
         pair: u32,
         readings: &[u128],
-        waiting: &mut [Waiting],
-        places: &[Place],
+        waiting: &mut [BundleEnds],
+        places: &[PairService],
     ) -> u128 {
         let (k, place) = (pair as usize, places[pair as usize]);
         let waiting = &mut waiting[k];
@@ -186,19 +187,19 @@ fn flows(slope: i32) -> u32 {
 }
 
 /// What is read for the pairs of one sender.
-struct Row<'a> {
+struct SenderLines<'a> {
     begin: &'a [u64],
     slope: &'a [i32],
     end: &'a [u64],
-    up: Reading,
+    up: ClockReading,
     /// By receiver: units and bytes.
     down: [&'a [u64]; 2],
 }
 
 /// Appends the backlog by the lines of a row in bytes; true if one of the lines has ended.
 #[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2+fma"))]
-fn look(row: &Row, bytes: &mut Vec<u64>) -> bool {
-    let &Row { begin, slope, end, up, down } = row;
+fn look(row: &SenderLines, bytes: &mut Vec<u64>) -> bool {
+    let &SenderLines { begin, slope, end, up, down } = row;
     let (n, before) = (begin.len(), bytes.len());
     bytes.resize(before + n, 0);
     // The compiler vectorises a plain loop over slices of one length.

@@ -3,42 +3,42 @@
 use proptest::prelude::*;
 
 use super::super::bundle::{WORK_PER_BYTE, bytes};
-use super::Place;
+use super::PairService;
 use super::large::Large;
-use super::lines::Lines;
+use super::lines::PairLines;
 use crate::demand::hedera::Elephants;
 
 const HOSTS: u32 = 3;
 
 /// A flow, by its list.
 #[derive(Clone, Copy)]
-struct Flow {
+struct ListedFlow {
     due: u128,
     /// The work left when large flows were last asked for, or when it began.
     before: u128,
 }
 
 /// Clocks, flows by pair, the clock of each pair, and what is under test.
-struct Model {
+struct ModelNetwork {
     readings: Vec<u128>,
-    places: Vec<Place>,
-    flows: Vec<Vec<Flow>>,
-    waiting: Vec<super::Waiting>,
-    lines: Lines,
+    places: Vec<PairService>,
+    flows: Vec<Vec<ListedFlow>>,
+    waiting: Vec<super::BundleEnds>,
+    lines: PairLines,
     large: Large,
 }
 
-impl Model {
+impl ModelNetwork {
     fn new(least: &[u128]) -> Self {
         let pairs = (HOSTS * HOSTS) as usize;
         let mut large = Large::default();
         large.begin(HOSTS as usize, pairs, least);
         Self {
             readings: vec![0; 2 * HOSTS as usize],
-            places: vec![Place::default(); pairs],
+            places: vec![PairService::default(); pairs],
             flows: vec![Vec::new(); pairs],
             waiting: (0..pairs).map(|_| std::iter::empty().collect()).collect(),
-            lines: Lines::default(),
+            lines: PairLines::default(),
             large,
         }
     }
@@ -72,7 +72,7 @@ impl Model {
     fn push(&mut self, pair: u32, units: u64, receiver: bool) {
         let (k, left) = (pair as usize, u128::from(units) + 1);
         let due = self.service(k) + left;
-        self.flows[k].push(Flow { due, before: left });
+        self.flows[k].push(ListedFlow { due, before: left });
         self.waiting[k].push(due);
         self.lines.change(pair);
         self.large.push(pair, due, left);
@@ -85,7 +85,7 @@ impl Model {
         let (k, old) = (pair as usize, self.places[pair as usize]);
         let link = if receiver { HOSTS + pair % HOSTS } else { pair / HOSTS };
         if !self.flows[k].is_empty() && old.link != Some(link) {
-            let new = Place {
+            let new = PairService {
                 link: Some(link),
                 ahead: self.service(k).wrapping_sub(self.readings[link as usize]),
             };
@@ -148,7 +148,7 @@ proptest! {
         scale in prop::sample::select(vec![1, WORK_PER_BYTE as u64 / 3, WORK_PER_BYTE as u64 * 1_000, 1 << 56]),
     ) {
         let (most, least) = (most * u128::from(scale), least.into_iter().map(|l| l * u128::from(scale)).collect::<Vec<_>>());
-        let mut m = Model::new(&least);
+        let mut m = ModelNetwork::new(&least);
         for (by, pair, receiver, size, look) in steps {
             m.pass(&by.iter().map(|by| by * (scale / 3).max(1)).collect::<Vec<_>>());
             match size {

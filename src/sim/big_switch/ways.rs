@@ -1,7 +1,7 @@
 //! Route of a pair's flows, and its effect on the books. It never matters for rates: both routes
 //! cross the same two links.
 
-use crate::bundle::Route;
+use crate::bundle::BundleRoute;
 use crate::ids::RackId;
 
 /// The route of a pair's flows.
@@ -13,10 +13,10 @@ pub trait Ways: Default + Send {
     const CIRCUITS: bool;
 
     /// The present route.
-    fn route(&self, racks: (RackId, RackId)) -> Route;
+    fn route(&self, racks: (RackId, RackId)) -> BundleRoute;
 
     /// Flows take another route from this service of their pair on.
-    fn change(&mut self, route: Route, service: u128);
+    fn change(&mut self, route: BundleRoute, service: u128);
 
     /// The mark of a flow that begins at this service.
     fn mark(&self, service: u128) -> Self::Mark;
@@ -34,11 +34,11 @@ impl Ways for Fixed {
     const CIRCUITS: bool = false;
 
     /// Flows within a rack do not cross its uplink.
-    fn route(&self, racks: (RackId, RackId)) -> Route {
-        if racks.0 == racks.1 { Route::Local } else { Route::Eps }
+    fn route(&self, racks: (RackId, RackId)) -> BundleRoute {
+        if racks.0 == racks.1 { BundleRoute::Local } else { BundleRoute::Eps }
     }
 
-    fn change(&mut self, _route: Route, _service: u128) {}
+    fn change(&mut self, _route: BundleRoute, _service: u128) {}
 
     fn mark(&self, _service: u128) -> Self::Mark {}
 
@@ -50,7 +50,7 @@ impl Ways for Fixed {
 /// Circuits come and go.
 #[derive(Default)]
 pub struct Changing {
-    route: Option<Route>,
+    route: Option<BundleRoute>,
     /// Service over circuits up to `since`, the service at the last change.
     over_ocs: u128,
     since: u128,
@@ -60,7 +60,7 @@ impl Changing {
     /// Service over circuits up to this service.
     fn service_over_ocs(&self, service: u128) -> u128 {
         let since =
-            if matches!(self.route, Some(Route::Ocs(_))) { service - self.since } else { 0 };
+            if matches!(self.route, Some(BundleRoute::Ocs(_))) { service - self.since } else { 0 };
         self.over_ocs + since
     }
 }
@@ -70,11 +70,11 @@ impl Ways for Changing {
     type Mark = u128;
     const CIRCUITS: bool = true;
 
-    fn route(&self, racks: (RackId, RackId)) -> Route {
+    fn route(&self, racks: (RackId, RackId)) -> BundleRoute {
         self.route.unwrap_or_else(|| Fixed.route(racks))
     }
 
-    fn change(&mut self, route: Route, service: u128) {
+    fn change(&mut self, route: BundleRoute, service: u128) {
         (self.over_ocs, self.since) = (self.service_over_ocs(service), service);
         self.route = Some(route);
     }

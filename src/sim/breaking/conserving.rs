@@ -6,7 +6,7 @@
 //! rate, and what it has sent tells it, to the unit.
 
 use super::*;
-use crate::bundle::Route;
+use crate::bundle::BundleRoute;
 use crate::coflows::network::Within;
 use crate::coflows::orders::{Aalo as Queues, Sharing};
 use crate::units::NANOS;
@@ -41,13 +41,13 @@ fn network(big_switch: bool) -> Arc<Topology> {
 type Coming = (u64, Vec<(u32, u32, u64)>, Option<u64>);
 
 #[derive(Clone, Debug)]
-struct Few {
+struct SmallCase {
     big_switch: bool,
     network: Network,
     coflows: Vec<Coming>,
 }
 
-fn few() -> impl Strategy<Value = Few> {
+fn few() -> impl Strategy<Value = SmallCase> {
     let kind =
         prop::sample::select(vec![MaxMin, FairPerCoflow, Fifo, Varys, Aalo, Sincronia, Priority]);
     let within = prop::sample::select(vec![Within::Greedy, Within::MaxMin]);
@@ -65,7 +65,7 @@ fn few() -> impl Strategy<Value = Few> {
     let flows = prop::collection::vec((0u32..2, 2u32..4, 200_000u64..3_000_000), 1..4);
     let comes = prop_oneof![1 => (0u64..8).prop_map(|k| k * 10 * MS), 2 => 0u64..80 * MS];
     let coflows = prop::collection::vec((comes, flows, prop::option::of(MS..120 * MS)), 2..7);
-    (any::<bool>(), network, coflows).prop_map(|(big_switch, network, coflows)| Few {
+    (any::<bool>(), network, coflows).prop_map(|(big_switch, network, coflows)| SmallCase {
         big_switch,
         network,
         coflows,
@@ -77,9 +77,9 @@ fn underway(f: &mut SimFabric) -> Vec<(CoflowId, u128, Vec<u32>)> {
     let parts = f.parts(|_| true);
     let way = |((a, b), p): ((RackId, RackId), InFlight)| {
         let route = if a == b {
-            Route::Local
+            BundleRoute::Local
         } else {
-            f.crossbars.plane(a, b).map_or(Route::Eps, Route::Ocs)
+            f.crossbars.plane(a, b).map_or(BundleRoute::Eps, BundleRoute::Ocs)
         };
         (p.coflow, p.sent, f.links.path(p.hosts.0, p.hosts.1, route).links().to_vec())
     };
@@ -121,12 +121,12 @@ fn no_flow_waits_for_room(
 }
 
 /// Plays coflows and checks the law in every interval between two events.
-fn play_few(s: &Few) -> Result<(), TestCaseError> {
-    let settings = Settings {
+fn play_few(s: &SmallCase) -> Result<(), TestCaseError> {
+    let settings = SimSettings {
         admit: Admit::All,
         network: s.network,
         circuits: !s.big_switch,
-        ..Settings::default()
+        ..SimSettings::default()
     };
     let mut f = SimFabric::new(network(s.big_switch), settings);
     if !s.big_switch {
@@ -180,7 +180,7 @@ fn who_is_behind_a_cancelled_flow_between_the_same_hosts_takes_its_place() {
             let network = Network { kind, ..Network::default() };
             let coflows =
                 vec![(0, vec![(0, 2, 500_000)], Some(5 * MS)), (MS, vec![(0, 2, 2_000_000)], None)];
-            play_few(&Few { big_switch, network, coflows })
+            play_few(&SmallCase { big_switch, network, coflows })
                 .unwrap_or_else(|e| panic!("{kind:?}, big switch {big_switch}: {e}"));
         }
     }

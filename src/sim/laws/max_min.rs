@@ -2,10 +2,10 @@
 //! event.
 
 use super::*;
-use crate::demand::hedera::{self, Meter};
+use crate::demand::hedera::{self, FlowMeter};
 
 /// A flow of the twin.
-struct Flow {
+struct TwinFlow {
     of: FlowFinished,
     hosts: (HostId, HostId),
     left: u128,
@@ -53,14 +53,14 @@ fn coarse(
 ) -> Vec<FlowFinished> {
     // Links that may fail are in every path, also where they are never the tightest.
     let mut links = links::Links::new(t.clone(), true, true, true);
-    let (mut now, mut next, mut flows, mut done) = (0u64, 0, Vec::<Flow>::new(), Vec::new());
+    let (mut now, mut next, mut flows, mut done) = (0u64, 0, Vec::<TwinFlow>::new(), Vec::new());
     loop {
         while next < coflows.len() && coflows[next].arrival.0 <= now {
             for (k, f) in coflows[next].flows.iter().enumerate() {
                 let of = FlowFinished { coflow: coflows[next].id, flow: k.into(), at: Time(now) };
                 match f.from == f.to || f.bytes.0 == 0 {
                     true => done.push(of),
-                    false => flows.push(Flow {
+                    false => flows.push(TwinFlow {
                         of,
                         hosts: (f.from, f.to),
                         left: u128::from(f.bytes.0) * bundle::WORK_PER_BYTE,
@@ -72,18 +72,20 @@ fn coarse(
         for (_, m) in moves.iter().filter(|m| m.0 == now) {
             links.steer((m.from, m.to), m.list.as_ref()).unwrap();
         }
-        let path = |f: &Flow| {
+        let path = |f: &TwinFlow| {
             let racks = (t.rack_of(f.hosts.0), t.rack_of(f.hosts.1));
             let light = table.iter().find(|r| (r.input, r.output) == racks && r.is_up(Time(now)));
             let route = match light {
-                Some(r) => bundle::Route::Ocs(r.plane),
-                None if racks.0 == racks.1 => bundle::Route::Local,
-                None => links.list_of(f.hosts).map_or(bundle::Route::Eps, bundle::Route::List),
+                Some(r) => bundle::BundleRoute::Ocs(r.plane),
+                None if racks.0 == racks.1 => bundle::BundleRoute::Local,
+                None => links
+                    .list_of(f.hosts)
+                    .map_or(bundle::BundleRoute::Eps, bundle::BundleRoute::List),
             };
             links.path(f.hosts.0, f.hosts.1, route).links().to_vec()
         };
         let rates = fill(&flows.iter().map(path).collect::<Vec<_>>(), links.capacity());
-        let end = |f: &Flow, r: u64| now + f.left.div_ceil(u128::from(r)) as u64;
+        let end = |f: &TwinFlow, r: u64| now + f.left.div_ceil(u128::from(r)) as u64;
         let ends = flows
             .iter()
             .zip(&rates)
@@ -119,7 +121,7 @@ proptest! {
     ) {
         // A big switch without circuits has another engine than racks whose uplinks bind.
         let t = if big { topology(8, 1, 1000) } else { tree(&s) };
-        let settings = Settings { admit: s.admit(), circuits: !big, resolution, ..Settings::default() };
+        let settings = SimSettings { admit: s.admit(), circuits: !big, resolution, ..SimSettings::default() };
         let mut f = SimFabric::new(t.clone(), settings);
         let mut table = Vec::new();
         if !big {
@@ -153,7 +155,7 @@ proptest! {
         t.planes[0].rate = BitRate::mbit(plane);
         let t = Arc::new(t);
         let play = |may_fail| {
-            let mut f = SimFabric::new(t.clone(), Settings { admit: s.admit(), network: s.network, may_fail, ..Settings::default() });
+            let mut f = SimFabric::new(t.clone(), SimSettings { admit: s.admit(), network: s.network, may_fail, ..SimSettings::default() });
             for &(i, j, at, long) in &s.circuits {
                 f.apply(&[circuit(i, j, at, at + 10_000_000 + long)], Time(0));
             }
@@ -180,7 +182,7 @@ proptest! {
         let admit = if some { Admit::Marked } else { Admit::All };
         let racks = t.rack_count() as u32;
         let play = |by_link: bool, counters, backlog| {
-            let settings = Settings { admit, counters, backlog, buffer: Bytes(700_000), ..Settings::default() };
+            let settings = SimSettings { admit, counters, backlog, buffer: Bytes(700_000), ..SimSettings::default() };
             let mut f = SimFabric::new(t.clone(), settings);
             assert!(f.links.two_sided(true));
             if by_link {
@@ -235,8 +237,9 @@ proptest! {
 fn large_flows_are_those_that_a_meter_counts() {
     let t = topology(4, 1, 1000);
     let (interval, settings) =
-        (Span::millis(100), Settings { circuits: false, ..Settings::default() });
-    let (mut f, mut meter, mut most) = (SimFabric::new(t.clone(), settings), Meter::default(), 0);
+        (Span::millis(100), SimSettings { circuits: false, ..SimSettings::default() });
+    let (mut f, mut meter, mut most) =
+        (SimFabric::new(t.clone(), settings), FlowMeter::default(), 0);
     let tenths = hedera::tenths(&t, interval);
     // Some are large throughout, some when they begin, some never.
     let mut flows = (1..40)

@@ -4,9 +4,9 @@ use super::*;
 use crate::circuits::sunflow::Order;
 
 /// A change: the coflow, flows and their new priorities, and when.
-type Change = (u32, Vec<(u32, u8)>, u64);
+type PriorityUpdate = (u32, Vec<(u32, u8)>, u64);
 
-fn changes() -> impl Strategy<Value = Vec<Change>> {
+fn changes() -> impl Strategy<Value = Vec<PriorityUpdate>> {
     let flows = prop_oneof![
         3 => prop::collection::vec((0u32..7, 0u8..=LAST), 1..5),
         1 => (0u8..=LAST).prop_map(|p| (0..7).map(|f| (f, p)).collect()),
@@ -39,14 +39,14 @@ fn strict(s: &Script) -> Network {
 }
 
 /// A network and the priorities that its flows have by now.
-struct Play {
+struct PriorityNetwork {
     f: SimFabric,
     /// By coflow and flow.
     now: Vec<Vec<u8>>,
 }
 
-impl Play {
-    fn new(t: &Arc<Topology>, coflows: &[CoflowSpec], settings: Settings) -> Self {
+impl PriorityNetwork {
+    fn new(t: &Arc<Topology>, coflows: &[CoflowSpec], settings: SimSettings) -> Self {
         let local = |f: FlowSpec| t.rack_of(f.from) == t.rack_of(f.to);
         let of = |c: &CoflowSpec| {
             c.flows.iter().enumerate().map(|(k, f)| c.priorities.of(k, local(f))).collect()
@@ -54,7 +54,7 @@ impl Play {
         Self { f: SimFabric::new(t.clone(), settings), now: coflows.iter().map(of).collect() }
     }
 
-    fn change(&mut self, (coflow, flows, at): &Change) {
+    fn change(&mut self, (coflow, flows, at): &PriorityUpdate) {
         let under_way: BTreeSet<FlowId> = self
             .f
             .left(Time(*at))
@@ -70,7 +70,7 @@ impl Play {
     }
 
     /// Adds what comes and changes what changes up to `until`, by time; what comes goes first.
-    fn until(&mut self, until: u64, coflows: &[CoflowSpec], changes: &[Change]) {
+    fn until(&mut self, until: u64, coflows: &[CoflowSpec], changes: &[PriorityUpdate]) {
         let mut times: BTreeSet<u64> =
             changes.iter().map(|c| c.2).chain(coflows.iter().map(|c| c.arrival.0)).collect();
         times.retain(|&t| t <= until);
@@ -96,10 +96,10 @@ impl Play {
 
 /// A network that begins at `now` with what another one has left then.
 fn resumed(
-    p: &mut Play,
+    p: &mut PriorityNetwork,
     t: &Arc<Topology>,
     coflows: &[CoflowSpec],
-    settings: Settings,
+    settings: SimSettings,
     now: Time,
 ) -> SimFabric {
     let units = p.units();
@@ -123,8 +123,8 @@ proptest! {
     #[test]
     fn after_a_change_all_goes_on_as_if_it_began_then(s in crowded(), changes in changes(), big in any::<bool>(), at in span(120_000_000)) {
         let t = if big { topology(4, 2, 2000) } else { tree(&s) };
-        let (coflows, settings) = (coflows(&s), Settings { circuits: false, network: strict(&s), ..Settings::default() });
-        let mut p = Play::new(&t, &coflows, settings);
+        let (coflows, settings) = (coflows(&s), SimSettings { circuits: false, network: strict(&s), ..SimSettings::default() });
+        let mut p = PriorityNetwork::new(&t, &coflows, settings);
         p.until(at, &coflows, &changes);
         p.f.advance(Time(at));
         let mut g = resumed(&mut p, &t, &coflows, settings, Time(at));
@@ -151,7 +151,7 @@ proptest! {
         });
         let coflows: Vec<CoflowSpec> = coflows(&s).into_iter().map(one).collect();
         let network = Network { kind: Priority, within: Within::MaxMin, ..Network::default() };
-        let mut f = SimFabric::new(t.clone(), Settings { circuits: false, network, ..Settings::default() });
+        let mut f = SimFabric::new(t.clone(), SimSettings { circuits: false, network, ..SimSettings::default() });
         coflows.iter().for_each(|c| f.add_flows(c, &[], c.arrival));
         let mut done = f.advance(Time(NEVER));
         done.sort();
@@ -162,7 +162,7 @@ proptest! {
     fn no_byte_is_lost_by_a_change_of_priority(s in crowded(), changes in changes()) {
         let s = Script { uplink: s.uplink.max(100), ..s };
         let (t, coflows) = (tree(&s), coflows(&s));
-        let mut p = Play::new(&t, &coflows, Settings { admit: s.admit(), network: strict(&s), ..Settings::default() });
+        let mut p = PriorityNetwork::new(&t, &coflows, SimSettings { admit: s.admit(), network: strict(&s), ..SimSettings::default() });
         for &(i, j, at, long) in &s.circuits {
             p.f.apply(&[circuit(i, j, at, at + 10_000_000 + long)], Time(0));
         }
@@ -189,16 +189,16 @@ proptest! {
     fn the_same_priority_changes_nothing(s in crowded(), changes in changes(), strict_too in any::<bool>()) {
         let (t, coflows) = (tree(&s), coflows(&s));
         let network = if strict_too { strict(&s) } else { s.network };
-        let settings = Settings { admit: s.admit(), network, ..Settings::default() };
-        let now = Play::new(&t, &coflows, settings).now;
+        let settings = SimSettings { admit: s.admit(), network, ..SimSettings::default() };
+        let now = PriorityNetwork::new(&t, &coflows, settings).now;
         let of = |c: u32, f: u32| now.get(c as usize).and_then(|c| c.get(f as usize)).copied();
-        let same = |(c, flows, at): &Change| {
+        let same = |(c, flows, at): &PriorityUpdate| {
             let own = |&(f, p): &(u32, u8)| if network.kind == Priority { of(*c, f).map(|p| (f, p)) } else { Some((f, p)) };
             (*c, flows.iter().filter_map(own).collect(), *at)
         };
-        let changes: Vec<Change> = changes.iter().map(same).collect();
-        let told = |changes: &[Change]| {
-            let mut p = Play::new(&t, &coflows, settings);
+        let changes: Vec<PriorityUpdate> = changes.iter().map(same).collect();
+        let told = |changes: &[PriorityUpdate]| {
+            let mut p = PriorityNetwork::new(&t, &coflows, settings);
             for &(i, j, at, long) in &s.circuits {
                 p.f.apply(&[circuit(i, j, at, at + 10_000_000 + long)], Time(0));
             }
@@ -220,7 +220,8 @@ proptest! {
         for circuits in [false, true] {
             let t = if circuits || sunflow { tree(&s) } else { topology(4, 2, 2000) };
             let coflows = coflows(&s);
-            let mut p = Play::new(&t, &coflows, Settings { circuits: circuits || sunflow, network, ..Settings::default() });
+            let settings = SimSettings { circuits: circuits || sunflow, network, ..SimSettings::default() };
+            let mut p = PriorityNetwork::new(&t, &coflows, settings);
             let (mut ended, mut before) = (BTreeSet::new(), BTreeMap::new());
             let mut from = 0;
             for &at in &looks {
@@ -256,7 +257,8 @@ proptest! {
 fn a_flow_overtakes_and_the_other_keeps_what_it_has_sent() {
     let t = topology(2, 1, 1000);
     let network = Network { kind: Priority, ..Network::default() };
-    let mut f = SimFabric::new(t, Settings { circuits: false, network, ..Settings::default() });
+    let mut f =
+        SimFabric::new(t, SimSettings { circuits: false, network, ..SimSettings::default() });
     let one = |id| CoflowSpec {
         priorities: Priorities::default(),
         ..coflow(id, 0, &[(0, 1, 1_000_000)])
@@ -289,8 +291,10 @@ fn equals_share_and_the_next_priority_waits() {
     let t = topology(2, 1, 1000);
     let ends = |within| {
         let network = Network { kind: Priority, within, ..Network::default() };
-        let mut f =
-            SimFabric::new(t.clone(), Settings { circuits: false, network, ..Settings::default() });
+        let mut f = SimFabric::new(
+            t.clone(),
+            SimSettings { circuits: false, network, ..SimSettings::default() },
+        );
         for (id, bytes, priority) in [(0, 2_000_000, 3), (1, 1_000_000, 3), (2, 500_000, 4)] {
             let priorities = Priorities { all: Some(priority), flows: vec![] };
             f.add_flows(
@@ -316,7 +320,8 @@ fn equals_share_and_the_next_priority_waits() {
 fn flows_leave_their_group_with_their_part_and_come_back() {
     let t = topology(2, 1, 1000);
     let network = Network { kind: Priority, ..Network::default() };
-    let mut f = SimFabric::new(t, Settings { circuits: false, network, ..Settings::default() });
+    let mut f =
+        SimFabric::new(t, SimSettings { circuits: false, network, ..SimSettings::default() });
     let sizes = [100_000, 200_000, 300_000, 400_000];
     let all: Vec<_> = sizes.iter().map(|&n| (0, 1, n)).collect();
     f.add_flows(

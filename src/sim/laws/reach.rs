@@ -5,7 +5,7 @@ use super::*;
 
 /// All that a run tells: every finish in its order, looks in between and what every coflow has
 /// received in the end.
-type Run = (Vec<FlowFinished>, Vec<Observation>, BTreeMap<CoflowId, Delivered>);
+type ReachRun = (Vec<FlowFinished>, Vec<Observation>, BTreeMap<CoflowId, CoflowReceipt>);
 
 /// Runs coflows on a big switch; `struck` halves an interface for a while, and takes the first
 /// coflow back.
@@ -15,10 +15,10 @@ fn run(
     flows: &[Vec<(u32, u32, u64)>],
     gaps: &[u64],
     (slow, struck): (bool, bool),
-) -> Run {
+) -> ReachRun {
     let mut f = SimFabric::new(
         t.clone(),
-        Settings { circuits: false, network, resolution, ..Settings::default() },
+        SimSettings { circuits: false, network, resolution, ..SimSettings::default() },
     );
     assert!(f.links.two_sided(false));
     if slow {
@@ -40,7 +40,7 @@ fn run(
             );
         }
         if struck && k % 3 == 2 {
-            let half = Broken::Links { which: Which::Nic(HostId(k as u32 % 8)), percent: 50 };
+            let half = BrokenPart::Links { which: Which::Nic(HostId(k as u32 % 8)), percent: 50 };
             f.strike(&half, k % 2 == 0, Time(at));
         }
         done.extend(f.advance(Time(at + 1)));
@@ -114,7 +114,8 @@ proptest! {
         resolution in resolution(),
     ) {
         let t = topology(8, 1, 1000);
-        let new = |bucket| SimFabric::new(t.clone(), Settings { circuits: false, network, bucket, resolution, ..Settings::default() });
+        let settings = |bucket| SimSettings { circuits: false, network, bucket, resolution, ..SimSettings::default() };
+        let new = |bucket| SimFabric::new(t.clone(), settings(bucket));
         let mut f = new(Some(Span(5_000_000)));
         carried(&mut f, &coflows, &gaps, &[]);
         let u = f.utilisation().unwrap();

@@ -27,7 +27,7 @@ fn run(
 ) -> (Vec<FlowFinished>, Vec<CoflowSpec>, Vec<Reservation>, SimFabric) {
     let mut f = SimFabric::new(
         t.clone(),
-        Settings { admit: s.admit(), network: s.network, ..Settings::default() },
+        SimSettings { admit: s.admit(), network: s.network, ..SimSettings::default() },
     );
     for &(i, j, at, long) in &s.circuits {
         f.apply(&[circuit(i, j, at, at + 10_000_000 + long)], Time(0));
@@ -122,7 +122,7 @@ fn what_no_flow_can_take_is_refused_and_changes_nothing() {
         pods: 4,
     };
     let t = tree(&s);
-    let mut f = SimFabric::new(t, Settings::default());
+    let mut f = SimFabric::new(t, SimSettings::default());
     let op = |from, to, list: &[u32]| Steer {
         from: HostId(from),
         to: HostId(to),
@@ -147,7 +147,7 @@ fn what_no_flow_can_take_is_refused_and_changes_nothing() {
         "{said:?}"
     );
     assert_eq!(f.steered().of(HostId(0), HostId(7)), Some(&List(vec![0, 4, 3])));
-    let mut flat = SimFabric::new(topology(2, 1, 100), Settings::default());
+    let mut flat = SimFabric::new(topology(2, 1, 100), SimSettings::default());
     let refused = flat.steer(&[op(0, 1, &[0])], Time(0))[0].outcome.clone().unwrap_err();
     assert_eq!(
         refused.to_string(),

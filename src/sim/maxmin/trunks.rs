@@ -14,7 +14,7 @@ pub struct Trunk {
     /// Flows that still grow, or that grew until the trunk was limited.
     pub growing: u64,
     /// The users' interfaces.
-    pub ports: Vec<Port>,
+    pub ports: Vec<TrunkPort>,
     /// The link that limits it.
     pub held_by: u32,
     /// The same at the last filling.
@@ -23,7 +23,7 @@ pub struct Trunk {
 
 /// An interface with users of a trunk.
 #[derive(Debug)]
-pub struct Port {
+pub struct TrunkPort {
     /// The interface.
     pub link: u32,
     /// Flows over it that count in [`Trunk::growing`].
@@ -84,7 +84,7 @@ impl Trunks {
         let port = *self.ports.entry((trunk, link)).or_insert(new);
         if port == new {
             tell(new);
-            ports.push(Port { link, growing: 0, users: Vec::new() });
+            ports.push(TrunkPort { link, growing: 0, users: Vec::new() });
         }
         port
     }

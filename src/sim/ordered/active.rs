@@ -1,13 +1,13 @@
 //! One active coflow: the work left of its groups, their rates, and since when they have them.
 
-use super::flows::{Booked, Flow, Member, MergedFlows, of_group, shares};
-use super::roster::{About, Roster};
+use super::flows::{Booked, GroupMember, MergedFlows, OrderedFlow, of_group, shares};
+use super::roster::{GroupFacts, Roster};
 use crate::FlowFinished;
 use crate::bit_set::BitSet;
-use crate::bundle::{Route, WORK_PER_BYTE};
+use crate::bundle::{BundleRoute, WORK_PER_BYTE};
 use crate::coflows::orders::Aalo;
-use crate::coflows::rates::{Demand, Free, Rates, Remainder};
-use crate::engine::{InFlight, World};
+use crate::coflows::rates::{Demand, FreeCapacity, Rates, Remainder};
+use crate::engine::{EngineWorld, InFlight};
 use crate::ids::{CoflowId, FlowId, HostId, JobId, RackId};
 use crate::meter::Totals;
 use crate::units::Time;
@@ -25,7 +25,7 @@ pub struct Gone {
 
 /// Facts about a coflow that do not depend on its flows' priorities.
 #[derive(Clone, Copy, Debug)]
-pub struct Own {
+pub struct CoflowFacts {
     /// Its number.
     pub id: CoflowId,
     /// When it came.
@@ -40,7 +40,7 @@ pub struct Own {
 
 /// When a coflow leaves its queue.
 #[derive(Clone, Copy, Debug)]
-pub struct Turn {
+pub struct QueueExit {
     /// Work after which it does.
     pub limit: u128,
     /// The coordinator that sees it.
@@ -86,7 +86,7 @@ pub struct ActiveCoflow {
     /// none.
     since: Vec<Time>,
     /// The flows of groups with several flows, by group, then by number.
-    members: Vec<Member>,
+    members: Vec<GroupMember>,
     /// Work done by all groups together at an instant.
     sent: (u128, Time),
     /// Their rates together since then, as work a nanosecond.
@@ -103,7 +103,7 @@ pub struct ActiveCoflow {
 
 impl ActiveCoflow {
     /// The flows of one priority of a coflow, with all rates zero at `now`.
-    pub fn new(own: Own, priority: u8, groups: MergedFlows, now: Time) -> Self {
+    pub fn new(own: CoflowFacts, priority: u8, groups: MergedFlows, now: Time) -> Self {
         let MergedFlows { demand, roster, members, booked } = groups;
         let rates = Rates::new(demand.groups());
         let (base, extra) = (rates.clone(), rates);
@@ -136,8 +136,8 @@ impl ActiveCoflow {
     }
 
     /// The facts that do not depend on priorities.
-    pub fn own(&self) -> Own {
-        Own {
+    pub fn own(&self) -> CoflowFacts {
+        CoflowFacts {
             id: self.id,
             arrival: self.arrival,
             priority: self.priority.1,
@@ -152,7 +152,7 @@ impl ActiveCoflow {
     }
 
     /// Facts about a group.
-    pub fn about(&self, g: u32) -> About {
+    pub fn about(&self, g: u32) -> GroupFacts {
         self.roster.about(g, self.demand.ends(g))
     }
 
@@ -169,7 +169,7 @@ impl ActiveCoflow {
     /// Counts the work that is due: of all groups when the steady ones end, else of those with
     /// extra rates. Groups that are done are finished and stopped, their rates return to `free`,
     /// and they are appended to `gone`. O(those groups).
-    pub fn due(&mut self, world: &mut World, free: &mut Free, gone: &mut Vec<Gone>) {
+    pub fn due(&mut self, world: &mut EngineWorld, free: &mut FreeCapacity, gone: &mut Vec<Gone>) {
         if self.steady.is_some_and(|t| t <= world.now) {
             self.steady = None;
             self.settle_base(world, free, gone);
@@ -178,7 +178,12 @@ impl ActiveCoflow {
     }
 
     /// The same for steady groups, if their end is due.
-    pub fn due_base(&mut self, world: &mut World, free: &mut Free, gone: &mut Vec<Gone>) {
+    pub fn due_base(
+        &mut self,
+        world: &mut EngineWorld,
+        free: &mut FreeCapacity,
+        gone: &mut Vec<Gone>,
+    ) {
         if self.steady.is_some_and(|t| t <= world.now) {
             self.extra.tidy();
             self.due(world, free, gone);
@@ -187,7 +192,7 @@ impl ActiveCoflow {
 
     /// Counts the work of all groups up to now. There are many, so it touches as little of each as
     /// it can.
-    pub fn settle(&mut self, world: &mut World, free: &mut Free) {
+    pub fn settle(&mut self, world: &mut EngineWorld, free: &mut FreeCapacity) {
         self.settle_extra(world, free);
         self.demand.expect(self.base.given());
         for k in 0..self.base.given() {
@@ -217,18 +222,28 @@ impl ActiveCoflow {
     }
 
     /// Counts the work of the groups with extra rates up to now.
-    pub fn settle_extra(&mut self, world: &mut World, free: &mut Free) {
+    pub fn settle_extra(&mut self, world: &mut EngineWorld, free: &mut FreeCapacity) {
         self.settle_given(world, free, &mut Vec::new());
     }
 
-    fn settle_base(&mut self, world: &mut World, free: &mut Free, gone: &mut Vec<Gone>) {
+    fn settle_base(
+        &mut self,
+        world: &mut EngineWorld,
+        free: &mut FreeCapacity,
+        gone: &mut Vec<Gone>,
+    ) {
         self.demand.expect(self.base.given());
         for k in 0..self.base.given() {
             gone.extend(self.work(self.base.group(k), world, free));
         }
     }
 
-    fn settle_given(&mut self, world: &mut World, free: &mut Free, gone: &mut Vec<Gone>) {
+    fn settle_given(
+        &mut self,
+        world: &mut EngineWorld,
+        free: &mut FreeCapacity,
+        gone: &mut Vec<Gone>,
+    ) {
         for k in 0..self.extra.given() {
             gone.extend(self.work(self.extra.group(k), world, free));
         }
@@ -237,7 +252,12 @@ impl ActiveCoflow {
     /// Counts the work of a group up to now. If it is done, it is finished and stopped, and its
     /// rate returns to `free`.
     #[inline]
-    pub fn work(&mut self, g: u32, world: &mut World, free: &mut Free) -> Option<Gone> {
+    pub fn work(
+        &mut self,
+        g: u32,
+        world: &mut EngineWorld,
+        free: &mut FreeCapacity,
+    ) -> Option<Gone> {
         let (rate, dt) = (self.base.of(g) + self.extra.of(g), world.now.since(self.since(g)).0);
         self.done(g, world.now);
         if dt == 0 || rate == 0 {
@@ -248,7 +268,13 @@ impl ActiveCoflow {
     }
 
     /// Ends a group that is done and would have done `beyond` units too much.
-    fn over(&mut self, g: u32, beyond: u128, world: &mut World, free: &mut Free) -> Gone {
+    fn over(
+        &mut self,
+        g: u32,
+        beyond: u128,
+        world: &mut EngineWorld,
+        free: &mut FreeCapacity,
+    ) -> Gone {
         let (base, extra) = (self.base.of(g), self.extra.of(g));
         let rate = base + extra;
         self.sent = (self.sent(world.now) - beyond, world.now);
@@ -312,7 +338,7 @@ impl ActiveCoflow {
         self.since(g).0.checked_add(ns).map(Time)
     }
 
-    fn finish(&mut self, g: u32, at: Time, world: &mut World) {
+    fn finish(&mut self, g: u32, at: Time, world: &mut EngineWorld) {
         let over_ocs = self.book(g, world).over_ocs;
         let a = self.about(g);
         // All bytes of the group are booked with its first flow.
@@ -325,7 +351,7 @@ impl ActiveCoflow {
     }
 
     /// Closes all its flows as they are. It must be settled and stopped.
-    pub fn cancel(&mut self, world: &mut World) {
+    pub fn cancel(&mut self, world: &mut EngineWorld) {
         self.book_all(world);
         self.demand.live_groups(|g| {
             let (a, booked) = (self.about(g), self.booked[g as usize]);
@@ -339,12 +365,12 @@ impl ActiveCoflow {
 
     /// Books what a group has sent by now, all of it on its present route. Returns what is booked
     /// then.
-    fn book(&self, g: u32, world: &mut World) -> Booked {
+    fn book(&self, g: u32, world: &mut EngineWorld) -> Booked {
         let (a, before) = (self.about(g), self.booked(g));
         let sent = a.size() - self.left(g, world.now);
         let units = sent - before.sent;
         world.ledger.carried(a.racks, a.route, units, 0);
-        let over_ocs = if let Route::Ocs(_) = a.route { units } else { 0 };
+        let over_ocs = if let BundleRoute::Ocs(_) = a.route { units } else { 0 };
         Booked { sent, over_ocs: before.over_ocs + over_ocs }
     }
 
@@ -362,7 +388,7 @@ impl ActiveCoflow {
 
     /// Brings the books up to now, and changes nothing else: looking at a run does not change it.
     /// O(groups).
-    pub fn book_all(&mut self, world: &mut World) {
+    pub fn book_all(&mut self, world: &mut EngineWorld) {
         let mut live = Vec::with_capacity(self.demand.live());
         self.demand.live_groups(|g| live.push((g, self.book(g, world))));
         self.keep(&live);
@@ -393,7 +419,7 @@ impl ActiveCoflow {
     }
 
     /// Moves a group to its present route. It must be settled and stopped.
-    pub fn reroute(&mut self, g: u32, world: &mut World) {
+    pub fn reroute(&mut self, g: u32, world: &mut EngineWorld) {
         // The work of a group that is done has been booked.
         if self.demand.left(g) > 0 {
             let booked = self.book(g, world);
@@ -406,12 +432,12 @@ impl ActiveCoflow {
     }
 
     /// Returns the extra rates. It must be settled.
-    pub fn stop_extra(&mut self, free: &mut Free) {
+    pub fn stop_extra(&mut self, free: &mut FreeCapacity) {
         self.extra.give_back(&self.demand, free);
     }
 
     /// Returns all rates. It must be settled.
-    pub fn stop(&mut self, free: &mut Free) {
+    pub fn stop(&mut self, free: &mut FreeCapacity) {
         self.stop_extra(free);
         self.base.give_back(&self.demand, free);
         self.steady = None;
@@ -437,7 +463,7 @@ impl ActiveCoflow {
     /// Computes when it must be looked at next, after new extra rates: when the first group with
     /// one ends, when the steady groups do, or when it leaves its queue. Groups with extra rates
     /// must be settled at `now`. O(groups with extra rates).
-    pub fn forecast(&mut self, now: Time, turn: Option<Turn>) {
+    pub fn forecast(&mut self, now: Time, turn: Option<QueueExit>) {
         let mut first: Option<Remainder> = None;
         for k in 0..self.extra.given() {
             let g = self.extra.group(k);
@@ -463,14 +489,14 @@ impl ActiveCoflow {
     }
 
     /// The same without the ends of groups with extra rates.
-    pub fn forecast_calm(&mut self, now: Time, turn: Option<Turn>) {
+    pub fn forecast_calm(&mut self, now: Time, turn: Option<QueueExit>) {
         let sent = self.sent(now);
-        let after = |t: Turn| match t.limit.saturating_sub(sent) {
+        let after = |t: QueueExit| match t.limit.saturating_sub(sent) {
             // Sent between two looks of the coordinator.
             0 => Some(1),
             left => left.checked_div(self.speed).map(|_| left.div_ceil(self.speed)),
         };
-        let at = |t: Turn| {
+        let at = |t: QueueExit| {
             let ns = u64::try_from(after(t)?).ok()?;
             now.0.checked_add(ns).map(|at| t.aalo.looks_from(Time(at)))
         };
@@ -517,10 +543,10 @@ impl ActiveCoflow {
 
     /// Appends its active flows, one by one, to `flows`. It must be settled, stopped, and booked up
     /// to now.
-    pub fn loosen(&self, flows: &mut Vec<Flow>) {
+    pub fn loosen(&self, flows: &mut Vec<OrderedFlow>) {
         self.demand.live_groups(|g| {
             let (a, mut over_ocs) = (self.about(g), self.booked(g).over_ocs);
-            let alone = [Member { group: g, flow: a.flow, bytes: a.bytes, weight: 1 }];
+            let alone = [GroupMember { group: g, flow: a.flow, bytes: a.bytes, weight: 1 }];
             let members = if of_group(&self.members, g).is_empty() {
                 &alone
             } else {
@@ -533,7 +559,7 @@ impl ActiveCoflow {
                 let own = over_ocs.min(sent);
                 over_ocs -= own;
                 let (priority, marked) = (self.priority.0, a.marked);
-                flows.push(Flow {
+                flows.push(OrderedFlow {
                     priority,
                     hosts: a.hosts,
                     flow: m.flow,

@@ -4,7 +4,7 @@ use super::active::ActiveCoflow;
 use crate::coflows::CoflowSpec;
 use crate::coflows::network::{Network, NetworkKind, Within};
 use crate::coflows::orders::{self, Aalo, Sharing};
-use crate::coflows::rates::{self, Demand, Free, Rates, Remainder};
+use crate::coflows::rates::{self, Demand, FreeCapacity, Rates, Remainder};
 
 /// The rules of a network scheduler. The defaults are those of FIFO: coflows in the order of their
 /// arrival, each takes greedily what the ones before it leave.
@@ -31,7 +31,7 @@ pub trait Discipline: Send {
     fn base(
         &self,
         demands: &[&Demand],
-        free: &mut Free,
+        free: &mut FreeCapacity,
         rates: &mut [Rates],
     ) -> Vec<Option<Remainder>> {
         let _ = (free, rates);
@@ -79,8 +79,8 @@ pub fn discipline(network: &Network) -> Box<dyn Discipline> {
         NetworkKind::FairPerCoflow => Box::new(EqualProgress),
         NetworkKind::Varys => Box::new(Varys),
         NetworkKind::Sincronia => Box::new(Sincronia),
-        NetworkKind::Aalo => Box::new(Queues { fair, aalo: network.aalo }),
-        NetworkKind::Priority => Box::new(Priorities { fair }),
+        NetworkKind::Aalo => Box::new(AaloQueues { fair, aalo: network.aalo }),
+        NetworkKind::Priority => Box::new(StrictPriorities { fair }),
         NetworkKind::Fifo => Box::new(Fifo { fair }),
         NetworkKind::MaxMin | NetworkKind::Sunflow => Box::new(Fifo { fair: false }),
     }
@@ -110,7 +110,7 @@ impl Discipline for EqualProgress {
     fn base(
         &self,
         demands: &[&Demand],
-        free: &mut Free,
+        free: &mut FreeCapacity,
         rates: &mut [Rates],
     ) -> Vec<Option<Remainder>> {
         rates::equal_progress(demands, free, rates)
@@ -130,7 +130,7 @@ impl Discipline for Varys {
     fn base(
         &self,
         demands: &[&Demand],
-        free: &mut Free,
+        free: &mut FreeCapacity,
         rates: &mut [Rates],
     ) -> Vec<Option<Remainder>> {
         demands.iter().zip(rates).map(|(d, r)| rates::madd(d, free, r)).collect()
@@ -150,12 +150,12 @@ impl Discipline for Sincronia {
 }
 
 /// Aalo: coflows that have sent little first.
-struct Queues {
+struct AaloQueues {
     fair: bool,
     aalo: Aalo,
 }
 
-impl Discipline for Queues {
+impl Discipline for AaloQueues {
     fn order(&self, coflows: &mut Vec<ActiveCoflow>, _: &[u64]) {
         coflows.sort_by_key(|c| c.queue);
     }
@@ -168,11 +168,11 @@ impl Discipline for Queues {
 }
 
 /// Strict priorities of flows and coflows.
-struct Priorities {
+struct StrictPriorities {
     fair: bool,
 }
 
-impl Discipline for Priorities {
+impl Discipline for StrictPriorities {
     fn order(&self, coflows: &mut Vec<ActiveCoflow>, _: &[u64]) {
         coflows.sort_by_key(|c| c.priority);
     }

@@ -5,12 +5,12 @@
 //! group was formed. When flows change their priorities, their groups are dissolved, and each flow
 //! joins the group of its new priority with exactly the work it has left.
 
-use super::roster::{About, Roster};
+use super::roster::{GroupFacts, Roster};
 use crate::FlowFinished;
 use crate::bundle::WORK_PER_BYTE;
-use crate::coflows::rates::{Demand, Group};
+use crate::coflows::rates::{Demand, HostGroup};
 use crate::coflows::{CoflowSpec, FlowSpec};
-use crate::engine::World;
+use crate::engine::EngineWorld;
 use crate::ids::{CoflowId, FlowId, HostId};
 
 /// What was booked of a group, as work.
@@ -29,14 +29,14 @@ pub struct MergedFlows {
     /// The other facts about each group.
     pub roster: Roster,
     /// The flows of groups with several flows, by group, then by number.
-    pub members: Vec<Member>,
+    pub members: Vec<GroupMember>,
     /// By group; empty if nothing was sent.
     pub booked: Vec<Booked>,
 }
 
 /// One of several flows in a group.
 #[derive(Clone, Copy, Debug)]
-pub struct Member {
+pub struct GroupMember {
     /// The group.
     pub group: u32,
     /// Its number in its coflow.
@@ -49,7 +49,7 @@ pub struct Member {
 
 /// The members of a group, in order; none if it has one flow only. `members` are sorted by group.
 /// O(log members + those).
-pub fn of_group(members: &[Member], group: u32) -> &[Member] {
+pub fn of_group(members: &[GroupMember], group: u32) -> &[GroupMember] {
     if members.is_empty() {
         return members;
     }
@@ -61,7 +61,7 @@ pub fn of_group(members: &[Member], group: u32) -> &[Member] {
 /// Divides `units` among the members of a group in proportion to their weights. The parts add up
 /// exactly. No part exceeds the bytes of its member's weight, if `units` does not exceed those of
 /// all.
-pub fn shares(members: &[Member], units: u128) -> impl Iterator<Item = u128> {
+pub fn shares(members: &[GroupMember], units: u128) -> impl Iterator<Item = u128> {
     let total: u128 = members.iter().map(|m| u128::from(m.weight)).sum::<u128>().max(1);
     let up_to = members.iter().scan(0, move |sum, m| {
         *sum += u128::from(m.weight);
@@ -73,7 +73,7 @@ pub fn shares(members: &[Member], units: u128) -> impl Iterator<Item = u128> {
 
 /// One active flow by itself.
 #[derive(Clone, Copy, Debug)]
-pub struct Flow {
+pub struct OrderedFlow {
     /// Its priority in the network, 0 first.
     pub priority: u8,
     /// Sender and receiver.
@@ -90,7 +90,7 @@ pub struct Flow {
     pub over_ocs: u128,
 }
 
-impl Flow {
+impl OrderedFlow {
     fn size(&self) -> u128 {
         u128::from(self.bytes) * WORK_PER_BYTE
     }
@@ -102,10 +102,10 @@ impl Flow {
 pub fn fresh(
     coflow: &CoflowSpec,
     marked: &[bool],
-    world: &mut World,
+    world: &mut EngineWorld,
     priority: impl Fn(usize, bool) -> u8,
 ) -> Vec<(u8, MergedFlows)> {
-    let is_local = |f: &FlowSpec, world: &World| world.rack(f.from) == world.rack(f.to);
+    let is_local = |f: &FlowSpec, world: &EngineWorld| world.rack(f.from) == world.rack(f.to);
     let (mut free, mut first, mut before, mut is_plain) = (Vec::new(), None, None, true);
     for (k, f) in coflow.flows.iter().enumerate() {
         if world.is_free(coflow.id, k, &f) {
@@ -124,7 +124,7 @@ pub fn fresh(
             let flow = |(k, f): (usize, FlowSpec)| {
                 let (priority, left) =
                     (priority(k, is_local(&f, world)), u128::from(f.bytes.0) * WORK_PER_BYTE);
-                Flow {
+                OrderedFlow {
                     priority,
                     hosts: (f.from, f.to),
                     flow: k.into(),
@@ -146,7 +146,7 @@ fn plain(
     coflow: &CoflowSpec,
     marked: impl Fn(usize) -> bool,
     free: &[u32],
-    world: &World,
+    world: &EngineWorld,
 ) -> MergedFlows {
     let topology = world.links.shared_topology();
     let (mut roster, left_out, mut done) = match coflow.flows.as_shuffle() {
@@ -158,10 +158,17 @@ fn plain(
         let route = world.route(hosts, racks, marked(k));
         roster.push(
             g,
-            &About { hosts, racks, marked: marked(k), route, flow: k.into(), bytes: f.bytes.0 },
+            &GroupFacts {
+                hosts,
+                racks,
+                marked: marked(k),
+                route,
+                flow: k.into(),
+                bytes: f.bytes.0,
+            },
         );
         let is_done = done.next_if(|&&place| place as usize == k).is_some();
-        Group {
+        HostGroup {
             path: world.links.path(f.from, f.to, route),
             left: if is_done { 0 } else { u128::from(f.bytes.0) * WORK_PER_BYTE },
         }
@@ -173,8 +180,8 @@ fn plain(
 /// Groups by priority. Flows without work left are finished here. O(flows log flows).
 pub fn by_priority(
     coflow: CoflowId,
-    mut flows: Vec<Flow>,
-    world: &mut World,
+    mut flows: Vec<OrderedFlow>,
+    world: &mut EngineWorld,
 ) -> Vec<(u8, MergedFlows)> {
     flows.retain(|f| {
         let over = f.left == 0;
@@ -193,16 +200,16 @@ pub fn by_priority(
 }
 
 /// Flows of one priority by host pair.
-fn groups(flows: &[Flow], world: &World) -> MergedFlows {
+fn groups(flows: &[OrderedFlow], world: &EngineWorld) -> MergedFlows {
     let (mut roster, mut members, mut booked) =
         (Roster::new(world.links.shared_topology()), Vec::new(), Vec::new());
     let began = flows.iter().any(|f| f.left < f.size());
-    let group = |(group, same): (u32, &[Flow])| {
-        let Flow { hosts, flow, marked, .. } = same[0];
+    let group = |(group, same): (u32, &[OrderedFlow])| {
+        let OrderedFlow { hosts, flow, marked, .. } = same[0];
         let racks = (world.rack(hosts.0), world.rack(hosts.1));
         let route = world.route(hosts, racks, marked);
         if same.len() > 1 {
-            members.extend(same.iter().map(|f| Member {
+            members.extend(same.iter().map(|f| GroupMember {
                 group,
                 flow: f.flow,
                 bytes: f.bytes,
@@ -210,12 +217,12 @@ fn groups(flows: &[Flow], world: &World) -> MergedFlows {
             }));
         }
         let (left, bytes) = (same.iter().map(|f| f.left).sum(), same.iter().map(|f| f.bytes).sum());
-        roster.push(group, &About { hosts, racks, marked, route, flow, bytes });
+        roster.push(group, &GroupFacts { hosts, racks, marked, route, flow, bytes });
         if began {
             let sent = u128::from(bytes) * WORK_PER_BYTE - left;
             booked.push(Booked { sent, over_ocs: same.iter().map(|f| f.over_ocs).sum() });
         }
-        Group { path: world.links.path(hosts.0, hosts.1, route), left }
+        HostGroup { path: world.links.path(hosts.0, hosts.1, route), left }
     };
     let demand = Demand::new((0..).zip(flows.chunk_by(|a, b| a.hosts == b.hosts)).map(group));
     MergedFlows { demand, roster, members, booked }
@@ -233,8 +240,8 @@ mod tests {
         /// no share.
         #[test]
         fn shares_are_in_proportion_and_together_all(weights in prop::collection::vec(1u64..1 << 40, 1..9), tenths in 0u128..=10) {
-            let members: Vec<Member> =
-                weights.iter().enumerate().map(|(k, &weight)| Member { group: 3, flow: k.into(), bytes: weight, weight }).collect();
+            let members: Vec<GroupMember> =
+                weights.iter().enumerate().map(|(k, &weight)| GroupMember { group: 3, flow: k.into(), bytes: weight, weight }).collect();
             let total: u128 = weights.iter().map(|&w| u128::from(w)).sum();
             let units = total * WORK_PER_BYTE / 10 * tenths;
             let each: Vec<u128> = shares(&members, units).collect();
@@ -249,9 +256,9 @@ mod tests {
 
     #[test]
     fn the_members_of_a_group_are_found() {
-        let members: Vec<Member> = [(1, 0), (1, 4), (3, 2), (3, 5)]
+        let members: Vec<GroupMember> = [(1, 0), (1, 4), (3, 2), (3, 5)]
             .iter()
-            .map(|&(group, f)| Member { group, flow: FlowId(f), bytes: 1, weight: 1 })
+            .map(|&(group, f)| GroupMember { group, flow: FlowId(f), bytes: 1, weight: 1 })
             .collect();
         let found = |g| of_group(&members, g).iter().map(|m| m.flow.0).collect::<Vec<_>>();
         assert_eq!(

@@ -4,8 +4,8 @@
 use super::active::{ActiveCoflow, Gone};
 use super::greedy_chains::GreedyChains;
 use super::levels::FairLevels;
-use crate::coflows::rates::Free;
-use crate::engine::World;
+use crate::coflows::rates::FreeCapacity;
+use crate::engine::EngineWorld;
 use crate::units::Time;
 
 /// At most one of the two is ready.
@@ -57,8 +57,8 @@ impl Incremental {
     pub fn follow(
         &mut self,
         coflows: &mut [ActiveCoflow],
-        free: &mut Free,
-        world: &mut World,
+        free: &mut FreeCapacity,
+        world: &mut EngineWorld,
     ) -> bool {
         if self.levels.is_ready() {
             self.levels.follow(coflows, free, world.now);

@@ -1,10 +1,10 @@
 //! Incremental sharing where the flows of a coflow share max-min fairly what the coflows before it
 //! leave.
 //!
-//! A flow that ends frees bandwidth on two links. Its own coflow then has other [`Levels`], and
-//! leaves more or less on some links. That changes each later coflow with active flows on one of
-//! these links, and so on. All other coflows keep their rates and are not looked at; the same holds
-//! for flows whose links keep their levels.
+//! A flow that ends frees bandwidth on two links. Its own coflow then has other [`CoflowLevels`],
+//! and leaves more or less on some links. That changes each later coflow with active flows on one
+//! of these links, and so on. All other coflows keep their rates and are not looked at; the same
+//! holds for flows whose links keep their levels.
 //!
 //! Where queues have weights, a coflow shares twice: its queue's part of each link, and then what
 //! all queues have left.
@@ -14,21 +14,21 @@
 use super::active::{ActiveCoflow, Gone};
 use super::shares::parts;
 use crate::coflows::orders::Aalo;
-use crate::coflows::rates::{Deltas, Free, Levels, Scratch};
+use crate::coflows::rates::{CoflowLevels, Deltas, FreeCapacity, LevelsScratch};
 use crate::earliest::EarliestTimes;
 use crate::units::Time;
 
 /// A coflow, by its index in the order, and its levels.
-type Step = (usize, Levels);
+type LevelStep = (usize, CoflowLevels);
 
 /// Levels of all coflows.
 pub struct FairLevels {
     ready: bool,
     links: usize,
     /// With weighted queues: by queue, its coflows in order, within the queue's part.
-    queues: Vec<Vec<Step>>,
+    queues: Vec<Vec<LevelStep>>,
     /// All coflows in order, over what those parts leave.
-    rest: Vec<Step>,
+    rest: Vec<LevelStep>,
     /// By coflow: its queue and its index there, with weighted queues.
     places: Vec<(usize, usize)>,
     /// By coflow: when its groups end, and when the first one does.
@@ -38,7 +38,7 @@ pub struct FairLevels {
     /// Bandwidth that ended groups have freed, as (link, bits/s).
     back: Vec<(u32, u64)>,
     deltas: Deltas,
-    scratch: Scratch,
+    scratch: LevelsScratch,
     over: Vec<u32>,
 }
 
@@ -55,7 +55,7 @@ impl FairLevels {
             stale: Vec::new(),
             back: Vec::new(),
             deltas: Deltas::new(links),
-            scratch: Scratch::default(),
+            scratch: LevelsScratch::default(),
             over: Vec::new(),
         }
     }
@@ -75,7 +75,7 @@ impl FairLevels {
     pub fn learn(
         &mut self,
         coflows: &mut [ActiveCoflow],
-        free: &mut Free,
+        free: &mut FreeCapacity,
         weighted: Option<&Aalo>,
     ) -> bool {
         if self.links != free.links() {
@@ -91,7 +91,7 @@ impl FairLevels {
                 let mut steps = Vec::with_capacity(same.len());
                 for c in same {
                     self.places.push((self.queues.len(), steps.len()));
-                    steps.push((k, Levels::new(&c.demand, &mut own, scratch)));
+                    steps.push((k, CoflowLevels::new(&c.demand, &mut own, scratch)));
                     k += 1;
                 }
                 before
@@ -102,9 +102,9 @@ impl FairLevels {
             }
         }
         for (k, c) in coflows.iter_mut().enumerate() {
-            self.rest.push((k, Levels::new(&c.demand, free, scratch)));
+            self.rest.push((k, CoflowLevels::new(&c.demand, free, scratch)));
             let first = self.places.get(k).map(|&(q, at)| &self.queues[q][at].1);
-            let levels: Vec<&Levels> = first.into_iter().chain([&self.rest[k].1]).collect();
+            let levels: Vec<&CoflowLevels> = first.into_iter().chain([&self.rest[k].1]).collect();
             c.demand.rates(&levels, |g, rate| {
                 if rate > 0 {
                     c.extra.add(g, rate);
@@ -164,10 +164,10 @@ impl FairLevels {
     }
 
     /// Changes the rates that the ends of flows affect.
-    pub fn follow(&mut self, coflows: &mut [ActiveCoflow], free: &mut Free, now: Time) {
+    pub fn follow(&mut self, coflows: &mut [ActiveCoflow], free: &mut FreeCapacity, now: Time) {
         let (deltas, scratch) = (&mut self.deltas, &mut self.scratch);
         let mut other = vec![false; coflows.len()];
-        let mut walk = |steps: &mut Vec<Step>, deltas: &mut Deltas| {
+        let mut walk = |steps: &mut Vec<LevelStep>, deltas: &mut Deltas| {
             for (k, levels) in steps {
                 let demand = &coflows[*k].demand;
                 if levels.shift(demand, deltas) | self.stale[*k] {
@@ -194,7 +194,7 @@ impl FairLevels {
             let (ends, first) = &mut self.ends[k];
             if other[k] {
                 let queue = self.places.get(k).map(|&(q, at)| &mut self.queues[q][at].1);
-                let mut levels: Vec<&mut Levels> =
+                let mut levels: Vec<&mut CoflowLevels> =
                     queue.into_iter().chain([&mut self.rest[k].1]).collect();
                 let mut changed = Vec::new();
                 c.demand.changed_rates(&mut levels, |g, rate| changed.push((g, rate)));

@@ -9,12 +9,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::bundle::WORK_PER_BYTE;
-use super::engine::{Engine, InFlight, World};
+use super::engine::{Engine, EngineWorld, InFlight};
 use super::meter::Totals;
 use crate::coflows::CoflowSpec;
 use crate::coflows::network::{Decide, Guard, Network};
 use crate::coflows::orders::{self, Aalo};
-use crate::coflows::rates::{self, Demand, Free, Rates};
+use crate::coflows::rates::{self, Demand, FreeCapacity, Rates};
 use crate::ids::{CoflowId, FlowId, HostId, JobId, RackId};
 use crate::units::{Bytes, Time};
 
@@ -32,11 +32,11 @@ mod tests;
 #[cfg(test)]
 mod youngest_first;
 
-use active::{ActiveCoflow, Gone, Own, Turn};
+use active::{ActiveCoflow, CoflowFacts, Gone, QueueExit};
 use disciplines::{Discipline, discipline};
 use flows::MergedFlows;
 use incremental::Incremental;
-use roster::About;
+use roster::GroupFacts;
 use shares::{together, weighted, within};
 
 /// Active coflows, in the order in which they are served. Where priorities count, a coflow with
@@ -46,7 +46,7 @@ pub struct Ordered {
     decides: Decide,
     guard: Option<Guard>,
     capacity: Vec<u64>,
-    free: Free,
+    free: FreeCapacity,
     /// In order.
     coflows: Vec<ActiveCoflow>,
     /// Priorities that were given, by coflow.
@@ -103,7 +103,7 @@ impl Ordered {
             decides: Decide::default(),
             guard: None,
             capacity: capacity.to_vec(),
-            free: Free::new(capacity),
+            free: FreeCapacity::new(capacity),
             coflows: Vec::new(),
             given: BTreeMap::new(),
             jobs: BTreeMap::new(),
@@ -130,7 +130,7 @@ impl Ordered {
         network: Network,
         capacity: &[u64],
         coflows: &[(CoflowSpec, Vec<(u8, u128)>)],
-        world: &mut World,
+        world: &mut EngineWorld,
     ) -> Self {
         let mut engine = Self::new(network, capacity);
         for (c, state) in coflows {
@@ -138,7 +138,7 @@ impl Ordered {
             let flows = (0..state.len()).map(flow).enumerate().filter(|(_, (_, s))| s.1 > 0).map(
                 |(k, (f, (priority, left)))| {
                     world.ledger.open(c.id);
-                    flows::Flow {
+                    flows::OrderedFlow {
                         priority,
                         hosts: (f.from, f.to),
                         flow: k.into(),
@@ -150,7 +150,7 @@ impl Ordered {
                 },
             );
             let flows = flows::by_priority(c.id, flows.collect(), world);
-            let own = Own {
+            let own = CoflowFacts {
                 id: c.id,
                 arrival: c.arrival,
                 priority: engine.place(c),
@@ -187,7 +187,7 @@ impl Ordered {
 
     /// Continues without a decision, so the bandwidth of ended flows stays idle. If nothing moves
     /// any more, it decides after all: else no coflow would ever end.
-    fn go_on(&mut self, world: &mut World) {
+    fn go_on(&mut self, world: &mut EngineWorld) {
         if !self.is_moving() {
             return self.decide(ALL, world);
         }
@@ -214,7 +214,7 @@ impl Ordered {
     }
 
     /// Counts the work of all coflows that are due; returns what must be decided.
-    fn due(&mut self, world: &mut World) -> Option<Anew> {
+    fn due(&mut self, world: &mut EngineWorld) -> Option<Anew> {
         let before = self.pending.take().map(|p| p.1);
         let due = self.work(before, world)?;
         if due.over {
@@ -229,7 +229,7 @@ impl Ordered {
 
     /// Counts the work of all coflows that are due; returns what that makes necessary, joined with
     /// `before`.
-    fn work(&mut self, before: Option<Due>, world: &mut World) -> Option<Due> {
+    fn work(&mut self, before: Option<Due>, world: &mut EngineWorld) -> Option<Due> {
         let (now, mut due) = (world.now, before);
         let mut list = std::mem::take(&mut self.ended);
         self.following.due(now, &mut list);
@@ -323,7 +323,7 @@ impl Ordered {
         }
     }
 
-    fn decide(&mut self, anew: Anew, world: &mut World) {
+    fn decide(&mut self, anew: Anew, world: &mut EngineWorld) {
         if self.following.is_ready() && !anew.order {
             return self.follow(world);
         }
@@ -346,7 +346,7 @@ impl Ordered {
             }
         }
         if by_coflow && anew.order {
-            self.free = Free::new(&self.capacity);
+            self.free = FreeCapacity::new(&self.capacity);
         }
         // Settling may have ended some at this very instant.
         self.retire(world.now);
@@ -406,7 +406,7 @@ impl Ordered {
 
     /// Prepares incremental sharing, if flows cross two links each and take all that these have
     /// left, flow by flow or coflow by coflow.
-    fn prepare(&mut self, world: &World) {
+    fn prepare(&mut self, world: &EngineWorld) {
         let greedy = !(self.discipline.is_fair_within()
             || self.discipline.weighted().is_some()
             || self.all_share(world.now));
@@ -429,7 +429,7 @@ impl Ordered {
 
     /// Changes the rates that the ends of flows affect. The result is that of sharing among all
     /// flows.
-    fn follow(&mut self, world: &mut World) {
+    fn follow(&mut self, world: &mut EngineWorld) {
         let over = self.following.follow(&mut self.coflows, &mut self.free, world);
         if over {
             return self.decide(ALL, world);
@@ -444,7 +444,7 @@ impl Ordered {
 
     /// Shares what is left among all coflows, in order, after the extra rates were returned. True
     /// if a group turns out to be done, so that it must be called again.
-    fn fill(&mut self, world: &mut World) -> bool {
+    fn fill(&mut self, world: &mut EngineWorld) -> bool {
         let (free, mut through) = (&mut self.free, Vec::new());
         // Nothing was sent at these rates.
         self.coflows.iter_mut().for_each(|c| c.stop_extra(free));
@@ -472,7 +472,7 @@ impl Ordered {
     }
 
     /// Adds flows of a coflow, with all rates zero, as groups by priority.
-    fn enter(&mut self, own: Own, flows: Vec<(u8, MergedFlows)>, world: &World) {
+    fn enter(&mut self, own: CoflowFacts, flows: Vec<(u8, MergedFlows)>, world: &EngineWorld) {
         for (priority, groups) in flows {
             self.coflows.push(ActiveCoflow::new(own, priority, groups, world.now));
         }
@@ -482,14 +482,14 @@ impl Ordered {
     fn change_over(
         &mut self,
         of: impl Fn((HostId, HostId), (RackId, RackId)) -> bool,
-        world: &mut World,
+        world: &mut EngineWorld,
     ) {
         let mut any = false;
         for c in &mut self.coflows {
             let changes = |g: u32| {
                 let (hosts, racks) = c.between(g);
                 of(hosts, racks) && {
-                    let About { route, marked, .. } = c.about(g);
+                    let GroupFacts { route, marked, .. } = c.about(g);
                     route != world.route(hosts, racks, marked)
                 }
             };
@@ -549,16 +549,16 @@ fn queue_of(queues: Option<&Aalo>, c: &ActiveCoflow, now: Time) -> u32 {
 }
 
 /// When a coflow leaves its queue.
-fn turn_of(queues: Option<&Aalo>, c: &ActiveCoflow) -> Option<Turn> {
+fn turn_of(queues: Option<&Aalo>, c: &ActiveCoflow) -> Option<QueueExit> {
     let aalo = queues?;
-    aalo.limit(c.queue).map(|Bytes(b)| Turn {
+    aalo.limit(c.queue).map(|Bytes(b)| QueueExit {
         limit: (u128::from(b) * WORK_PER_BYTE).saturating_sub(c.before),
         aalo: *aalo,
     })
 }
 
 impl Engine for Ordered {
-    fn add(&mut self, coflow: &CoflowSpec, marked: &[bool], world: &mut World) {
+    fn add(&mut self, coflow: &CoflowSpec, marked: &[bool], world: &mut EngineWorld) {
         let flows = flows::fresh(coflow, marked, world, |k, local| {
             self.discipline.priority(coflow, k, local)
         });
@@ -568,14 +568,20 @@ impl Engine for Ordered {
         }
         let priority = self.place(coflow);
         self.enter(
-            Own { id: coflow.id, arrival: world.now, priority, weight: coflow.weight.max(1), job },
+            CoflowFacts {
+                id: coflow.id,
+                arrival: world.now,
+                priority,
+                weight: coflow.weight.max(1),
+                job,
+            },
             flows,
             world,
         );
         self.decide(ALL, world);
     }
 
-    fn prefer(&mut self, coflow: CoflowId, priority: u64, world: &mut World) {
+    fn prefer(&mut self, coflow: CoflowId, priority: u64, world: &mut EngineWorld) {
         self.given.insert(coflow, priority);
         let mut any = false;
         for c in self.coflows.iter_mut().filter(|c| c.id == coflow) {
@@ -592,7 +598,7 @@ impl Engine for Ordered {
         }
     }
 
-    fn prioritise(&mut self, coflow: CoflowId, flows: &[(FlowId, u8)], world: &mut World) {
+    fn prioritise(&mut self, coflow: CoflowId, flows: &[(FlowId, u8)], world: &mut EngineWorld) {
         if self.discipline.has_priorities()
             && self.move_flows(coflow, &flows.iter().copied().collect(), world)
         {
@@ -604,7 +610,7 @@ impl Engine for Ordered {
         self.coflows.iter().for_each(|c| c.flows_left(each));
     }
 
-    fn cancel(&mut self, coflow: CoflowId, world: &mut World) {
+    fn cancel(&mut self, coflow: CoflowId, world: &mut EngineWorld) {
         let before = self.coflows.len();
         for c in self.coflows.iter_mut().filter(|c| c.id == coflow) {
             c.settle(world, &mut self.free);
@@ -621,13 +627,13 @@ impl Engine for Ordered {
         }
     }
 
-    fn limit(&mut self, world: &mut World) {
+    fn limit(&mut self, world: &mut EngineWorld) {
         for c in &mut self.coflows {
             c.settle(world, &mut self.free);
             c.stop(&mut self.free);
         }
         self.capacity = world.links.capacity().to_vec();
-        self.free = Free::new(&self.capacity);
+        self.free = FreeCapacity::new(&self.capacity);
         self.decide(ALL, world);
     }
 
@@ -647,7 +653,7 @@ impl Engine for Ordered {
         self.pending.is_some() || self.coflows.iter().any(|c| c.base.total() + c.extra.total() > 0)
     }
 
-    fn pass(&mut self, world: &mut World) {
+    fn pass(&mut self, world: &mut EngineWorld) {
         let due = self.due(world);
         match due {
             _ if self.turns(world.now) => self.decide(ALL, world),
@@ -657,7 +663,7 @@ impl Engine for Ordered {
         }
     }
 
-    fn catch_up(&mut self, world: &mut World) {
+    fn catch_up(&mut self, world: &mut EngineWorld) {
         let (since, before) = self.pending.take().unzip();
         if let Some(due) = self.work(before, world) {
             self.pending = Some((since.unwrap_or(world.now), due));
@@ -665,21 +671,21 @@ impl Engine for Ordered {
         }
     }
 
-    fn reroute(&mut self, pairs: &[(RackId, RackId)], world: &mut World) {
+    fn reroute(&mut self, pairs: &[(RackId, RackId)], world: &mut EngineWorld) {
         if !pairs.is_empty() {
             self.change_over(|_, racks| pairs.binary_search(&racks).is_ok(), world);
         }
     }
 
-    fn steer(&mut self, pairs: &BTreeSet<(HostId, HostId)>, world: &mut World) {
+    fn steer(&mut self, pairs: &BTreeSet<(HostId, HostId)>, world: &mut EngineWorld) {
         self.change_over(|hosts, _| pairs.contains(&hosts), world);
     }
 
-    fn settle(&mut self, world: &mut World) {
+    fn settle(&mut self, world: &mut EngineWorld) {
         self.coflows.iter_mut().for_each(|c| c.book_all(world));
     }
 
-    fn look(&mut self, beyond: &mut Totals, world: &mut World) {
+    fn look(&mut self, beyond: &mut Totals, world: &mut EngineWorld) {
         self.coflows.iter().for_each(|c| c.look(world.now, beyond));
     }
 

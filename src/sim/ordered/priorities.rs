@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Ordered;
 use super::active::ActiveCoflow;
 use super::flows;
-use crate::engine::World;
+use crate::engine::EngineWorld;
 use crate::ids::{CoflowId, FlowId};
 
 impl Ordered {
@@ -16,7 +16,7 @@ impl Ordered {
         &mut self,
         coflow: CoflowId,
         wanted: &BTreeMap<FlowId, u8>,
-        world: &mut World,
+        world: &mut EngineWorld,
     ) -> bool {
         let own: Vec<usize> =
             (0..self.coflows.len()).filter(|&k| self.coflows[k].id == coflow).collect();

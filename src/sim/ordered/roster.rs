@@ -4,14 +4,14 @@
 use std::sync::Arc;
 
 use crate::bit_set::BitSet;
-use crate::bundle::{Route, WORK_PER_BYTE};
+use crate::bundle::{BundleRoute, WORK_PER_BYTE};
 use crate::coflows::flows::Shuffle;
 use crate::ids::{FlowId, HostId, RackId};
 use crate::topology::Topology;
 
 /// Facts about a group, whose flows end together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct About {
+pub struct GroupFacts {
     /// Sender and receiver.
     pub hosts: (HostId, HostId),
     /// Their racks.
@@ -19,14 +19,14 @@ pub struct About {
     /// Whether its packets are marked.
     pub marked: bool,
     /// Its present route.
-    pub route: Route,
+    pub route: BundleRoute,
     /// The first of its flows.
     pub flow: FlowId,
     /// Bytes of all its flows.
     pub bytes: u64,
 }
 
-impl About {
+impl GroupFacts {
     /// Work asked.
     pub fn size(&self) -> u128 {
         u128::from(self.bytes) * WORK_PER_BYTE
@@ -34,7 +34,7 @@ impl About {
 }
 
 /// Flows and bytes by group.
-enum Asked {
+enum GroupBytes {
     /// The first flow of each, and the bytes of all its flows.
     Each(Vec<FlowId>, Vec<u64>),
     /// Each flow of a shuffle is a group.
@@ -45,28 +45,28 @@ enum Asked {
 /// caller has.
 pub struct Roster {
     topology: Arc<Topology>,
-    asked: Asked,
+    asked: GroupBytes,
     marked: BitSet,
     /// By group: its route; empty while every group goes through the packet switch or stays in its
     /// rack.
-    routes: Vec<Route>,
+    routes: Vec<BundleRoute>,
 }
 
 impl Roster {
     /// No groups yet.
     pub fn new(topology: Arc<Topology>) -> Self {
-        let asked = Asked::Each(Vec::new(), Vec::new());
+        let asked = GroupBytes::Each(Vec::new(), Vec::new());
         Self { topology, asked, marked: BitSet::default(), routes: Vec::new() }
     }
 
     /// For groups that are the flows of a shuffle, in their order.
     pub fn of(topology: Arc<Topology>, shuffle: Arc<Shuffle<HostId>>) -> Self {
-        Self { asked: Asked::Shuffle(shuffle), ..Self::new(topology) }
+        Self { asked: GroupBytes::Shuffle(shuffle), ..Self::new(topology) }
     }
 
     /// Adds the next group, `group`.
-    pub fn push(&mut self, group: u32, about: &About) {
-        if let Asked::Each(flows, bytes) = &mut self.asked {
+    pub fn push(&mut self, group: u32, about: &GroupFacts) {
+        if let GroupBytes::Each(flows, bytes) = &mut self.asked {
             flows.push(about.flow);
             bytes.push(about.bytes);
         }
@@ -83,32 +83,33 @@ impl Roster {
     }
 
     /// Facts about the group between these interfaces.
-    pub fn about(&self, group: u32, ends: [u32; 2]) -> About {
+    pub fn about(&self, group: u32, ends: [u32; 2]) -> GroupFacts {
         let ((flow, bytes), (hosts, racks)) = (self.asked(group), self.between(ends));
         let route = if racks.0 == racks.1 {
-            Route::Local
+            BundleRoute::Local
         } else {
-            self.routes.get(group as usize).copied().unwrap_or(Route::Eps)
+            self.routes.get(group as usize).copied().unwrap_or(BundleRoute::Eps)
         };
-        About { hosts, racks, marked: self.marked.contains(group), route, flow, bytes }
+        GroupFacts { hosts, racks, marked: self.marked.contains(group), route, flow, bytes }
     }
 
     /// Its first flow, and the bytes of all its flows.
     pub fn asked(&self, group: u32) -> (FlowId, u64) {
         match &self.asked {
-            Asked::Each(flows, bytes) => (flows[group as usize], bytes[group as usize]),
-            Asked::Shuffle(shuffle) => (FlowId(group), shuffle.bytes(group as usize).0),
+            GroupBytes::Each(flows, bytes) => (flows[group as usize], bytes[group as usize]),
+            GroupBytes::Shuffle(shuffle) => (FlowId(group), shuffle.bytes(group as usize).0),
         }
     }
 
     /// Changes the route of a group.
-    pub fn set_route(&mut self, group: u32, route: Route) {
-        let (at, is_plain) = (group as usize, matches!(route, Route::Local | Route::Eps));
+    pub fn set_route(&mut self, group: u32, route: BundleRoute) {
+        let (at, is_plain) =
+            (group as usize, matches!(route, BundleRoute::Local | BundleRoute::Eps));
         if is_plain && at >= self.routes.len() {
             return;
         }
         if at >= self.routes.len() {
-            self.routes.resize(at + 1, Route::Eps);
+            self.routes.resize(at + 1, BundleRoute::Eps);
         }
         self.routes[at] = route;
     }
@@ -144,14 +145,14 @@ mod tests {
             let ends = |f: &FlowSpec| [f.from.0, t.hosts.len() as u32 + f.to.0];
             for (g, f) in (0u32..).zip(&list) {
                 let racks = (t.rack_of(f.from), t.rack_of(f.to));
-                let route = if racks.0 == racks.1 { Route::Local } else { Route::Eps };
-                let about = About { hosts: (f.from, f.to), racks, marked: g % 5 == 0, route, flow: FlowId(g), bytes: f.bytes.0 };
+                let route = if racks.0 == racks.1 { BundleRoute::Local } else { BundleRoute::Eps };
+                let about = GroupFacts { hosts: (f.from, f.to), racks, marked: g % 5 == 0, route, flow: FlowId(g), bytes: f.bytes.0 };
                 a.push(g, &about);
                 b.push(g, &about);
                 prop_assert_eq!(a.about(g, ends(f)), about);
             }
             for (g, list) in ways.into_iter().filter(|w| w.0 < m * r) {
-                let route = if list == 0 { Route::Eps } else { Route::List(list) };
+                let route = if list == 0 { BundleRoute::Eps } else { BundleRoute::List(list) };
                 a.set_route(g, route);
                 b.set_route(g, route);
             }

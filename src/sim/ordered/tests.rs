@@ -5,7 +5,7 @@ use super::*;
 use crate::coflows::FlowSpec;
 use crate::topology::Topology;
 use crate::units::{BitRate, Span};
-use crate::{Settings, SimFabric};
+use crate::{SimFabric, SimSettings};
 
 /// Two coflows of a megabyte each over one link of 80 Mb/s, the second 10 ms after the first.
 fn ends(discipline: Option<Box<dyn Discipline>>) -> Vec<(u32, Time)> {
@@ -13,7 +13,7 @@ fn ends(discipline: Option<Box<dyn Discipline>>) -> Vec<(u32, Time)> {
     let topology = std::sync::Arc::new(Topology::uniform("t", 2, 1, rate, rate, vec![]));
     let network =
         Network { kind: crate::coflows::network::NetworkKind::Fifo, ..Network::default() };
-    let mut f = SimFabric::new(topology, Settings { network, ..Settings::default() });
+    let mut f = SimFabric::new(topology, SimSettings { network, ..SimSettings::default() });
     if let Some(discipline) = discipline {
         f.engine = Box::new(Ordered::under(discipline, f.links.capacity()));
     }
@@ -53,7 +53,7 @@ fn second_stage(jobs: bool, decide: Decide) -> [Time; 2] {
     let (kind, within) =
         (crate::coflows::network::NetworkKind::Aalo, crate::coflows::network::Within::MaxMin);
     let network = Network { kind, decide, within, aalo: strict(), ..Network::default() };
-    let mut f = SimFabric::new(topology, Settings { network, ..Settings::default() });
+    let mut f = SimFabric::new(topology, SimSettings { network, ..SimSettings::default() });
     let mut ends = [Time::ZERO; 3];
     for (k, at, mb, job) in [(0, 0, 20, 7), (1, 3_000, 5, 7), (2, 3_001, 5, 8)] {
         let at = Time::ZERO + Span::millis(at);
@@ -101,7 +101,7 @@ fn stages_that_are_on_their_way_together_add_up() {
             aalo: strict(),
             ..Network::default()
         };
-        let mut f = SimFabric::new(topology, Settings { network, ..Settings::default() });
+        let mut f = SimFabric::new(topology, SimSettings { network, ..SimSettings::default() });
         for (k, at, (from, to), mb, job) in
             [(0, 0, (0, 1), 9, 7), (1, 0, (2, 3), 9, 7), (2, 700, (0, 1), 9, 8)]
         {

@@ -8,11 +8,11 @@ use super::{QueueSolver, Queues, TOLERANCE, twin, water_level};
 use crate::coflows::network::{Network, NetworkKind};
 use crate::coflows::rates::Path;
 use crate::coflows::{CoflowSpec, FlowSpec};
-use crate::faults::{Broken, Which};
+use crate::faults::{BrokenPart, Which};
 use crate::ids::{CoflowId, HostId, RackId};
 use crate::topology::{Framing, PortQueues, Topology};
 use crate::units::{BitRate, Bytes, Time};
-use crate::{Settings, SimFabric};
+use crate::{SimFabric, SimSettings};
 
 /// Hosts of each rack.
 const HOSTS: u32 = 2;
@@ -20,19 +20,19 @@ const HOSTS: u32 = 2;
 const FINE: u32 = 20;
 
 /// A number of flows from a host to a host.
-type Flows = (u32, u32, u32);
+type HostFlows = (u32, u32, u32);
 
 /// Racks of two hosts: all interfaces up, all down, the racks' ports to the EPS, the EPS's ports to
 /// them, and the queues of both.
-struct Net {
+struct SmallNetwork {
     racks: u32,
     capacity: Vec<u64>,
     queues: Queues,
     shares: QueueSolver,
-    users: Vec<Flows>,
+    users: Vec<HostFlows>,
 }
 
-impl Net {
+impl SmallNetwork {
     /// Interfaces of these rates, `down` to each rack and `up` from each. A full link may leave one
     /// part of two to the power of `exact`.
     fn new(nics: &[u64], down: &[u64], up: &[u64], exact: u32) -> Self {
@@ -60,7 +60,7 @@ impl Net {
     }
 
     /// Sets user `k` to these flows.
-    fn set(&mut self, k: usize, user: Flows) {
+    fn set(&mut self, k: usize, user: HostFlows) {
         self.users.resize(self.users.len().max(k + 1), (0, 1, 0));
         self.users[k] = user;
         let path = self.path(user.0, user.1);
@@ -72,7 +72,7 @@ impl Net {
         (0..self.users.len() as u32).map(|k| self.shares.rate(k)).collect()
     }
 
-    fn twin(&self, start: twin::Start) -> Option<Vec<u64>> {
+    fn twin(&self, start: twin::RoundStart) -> Option<Vec<u64>> {
         let users: Vec<_> = self.users.iter().map(|u| (self.path(u.0, u.1), u.2)).collect();
         twin::rates(&self.capacity, self.queues, &users, start)
     }
@@ -141,7 +141,7 @@ impl Net {
 
 #[test]
 fn racks_have_the_same_share_and_their_flows_share_that() {
-    let mut net = Net::new(&[10_000; 6], &[10_000; 3], &[900; 3], FINE);
+    let mut net = SmallNetwork::new(&[10_000; 6], &[10_000; 3], &[900; 3], FINE);
     net.set(0, (0, 2, 1));
     net.set(1, (0, 4, 9));
     assert_eq!(
@@ -159,7 +159,7 @@ fn racks_have_the_same_share_and_their_flows_share_that() {
 #[test]
 fn what_a_queue_does_not_need_goes_to_the_others() {
     // The second rack's link from the EPS carries 200.
-    let mut net = Net::new(&[10_000; 6], &[10_000, 200, 10_000], &[900; 3], FINE);
+    let mut net = SmallNetwork::new(&[10_000; 6], &[10_000, 200, 10_000], &[900; 3], FINE);
     net.set(0, (0, 2, 4));
     net.set(1, (0, 4, 1));
     assert_eq!(net.rates(), [50, 700]);
@@ -170,7 +170,7 @@ fn what_a_queue_does_not_need_goes_to_the_others() {
 
 #[test]
 fn racks_that_send_to_one_rack_have_the_same_share_of_its_port() {
-    let mut net = Net::new(&[10_000; 8], &[900; 4], &[10_000; 4], FINE);
+    let mut net = SmallNetwork::new(&[10_000; 8], &[900; 4], &[10_000; 4], FINE);
     net.set(0, (2, 0, 1));
     net.set(1, (4, 0, 5));
     net.set(2, (5, 1, 4));
@@ -188,9 +188,13 @@ fn racks_that_send_to_one_rack_have_the_same_share_of_its_port() {
 
 /// The example of [`super`], in which the two flows from rack 0 to host 4 may have 45 to 60
 /// together.
-fn worked_example() -> Net {
-    let mut net =
-        Net::new(&[9000, 9000, 9000, 9000, 90, 9000, 90, 9000], &[90_000; 4], &[90; 4], FINE);
+fn worked_example() -> SmallNetwork {
+    let mut net = SmallNetwork::new(
+        &[9000, 9000, 9000, 9000, 90, 9000, 90, 9000],
+        &[90_000; 4],
+        &[90; 4],
+        FINE,
+    );
     net.users = vec![(0, 4, 2), (0, 6, 1), (2, 4, 1), (2, 6, 2)];
     net
 }
@@ -198,7 +202,7 @@ fn worked_example() -> Net {
 #[test]
 fn where_more_than_one_sharing_is_fair_the_twin_knows_the_least_and_the_most_and_history_decides() {
     let net = worked_example();
-    let (low, high) = (net.twin(twin::Start::Low), net.twin(twin::Start::High));
+    let (low, high) = (net.twin(twin::RoundStart::Low), net.twin(twin::RoundStart::High));
     assert_eq!((low, high), (Some(vec![22, 45, 45, 22]), Some(vec![30, 30, 30, 30])));
     let after = |order: [usize; 4]| {
         let mut net = worked_example();
@@ -231,15 +235,19 @@ fn all_small_networks_are_shared_as_the_twin_shares_them_where_that_is_the_only_
     for (rates, counts) in (0..16u32).flat_map(|r| (0..81u32).map(move |c| (r, c))) {
         let wide = 1_000_000_000;
         let nics = [wide, wide, wide, wide, rate(0, rates), wide, rate(1, rates), wide];
-        let mut net =
-            Net::new(&nics, &[wide; 4], &[rate(2, rates), rate(3, rates), wide, wide], FINE);
+        let mut net = SmallNetwork::new(
+            &nics,
+            &[wide; 4],
+            &[rate(2, rates), rate(3, rates), wide, wide],
+            FINE,
+        );
         for (k, (from, to)) in [(0, 4), (0, 6), (2, 4), (2, 6)].into_iter().enumerate() {
             net.set(k, (from, to, counts / 3u32.pow(k as u32) % 3));
         }
         net.holds(FINE).unwrap_or_else(|e| panic!("{e}"));
         let (low, high) = (
-            net.twin(twin::Start::Low).expect("at rest"),
-            net.twin(twin::Start::High).expect("at rest"),
+            net.twin(twin::RoundStart::Low).expect("at rest"),
+            net.twin(twin::RoundStart::High).expect("at rest"),
         );
         let near = |a: &[u64], b: &[u64]| a.iter().zip(b).all(|(a, b)| a.abs_diff(*b) <= 100);
         all += 1;
@@ -261,12 +269,13 @@ fn a_simulation_has_the_queues_that_its_topology_says_and_their_port_may_break()
         let mut t = Topology::uniform("t", 3, 2, BitRate(10_000_000), BitRate(800_000), vec![]);
         (t.framing, t.eps.queues) = (Framing::None, queues);
         let network = Network { kind, ..Network::default() };
-        let settings = Settings { circuits: false, network, may_fail: true, ..Settings::default() };
+        let settings =
+            SimSettings { circuits: false, network, may_fail: true, ..SimSettings::default() };
         let mut f = SimFabric::new(Arc::new(t), settings);
         let flow =
             |to, k: u32| FlowSpec { from: HostId(k % 2), to: HostId(to), bytes: Bytes(1000) };
         let flows = std::iter::once(flow(2, 0)).chain((0..3).map(|k| flow(4, k))).collect();
-        f.strike(&Broken::Links { which: Which::Uplink(RackId(0)), percent }, true, Time(0));
+        f.strike(&BrokenPart::Links { which: Which::Uplink(RackId(0)), percent }, true, Time(0));
         f.add_flows(&CoflowSpec::new(CoflowId(0), "c", Time(0), flows), &[false; 4], Time(0));
         let done = f.advance(Time(1_000_000_000_000));
         let at = |k: u32| done.iter().find(|d| d.flow.0 == k).expect("it ends").at.0 / 1_000_000;
@@ -304,7 +313,7 @@ fn rates_of(n: usize) -> impl Strategy<Value = Vec<u64>> {
     )
 }
 
-fn steps(hosts: u32) -> impl Strategy<Value = Vec<(usize, Flows, u8)>> {
+fn steps(hosts: u32) -> impl Strategy<Value = Vec<(usize, HostFlows, u8)>> {
     prop::collection::vec((0usize..24, (0..hosts, 0..hosts, 0u32..6), 0u8..20), 1..80)
 }
 
@@ -318,7 +327,7 @@ proptest! {
         (nics, down, up) in (rates_of(10), rates_of(5), rates_of(5)),
         steps in steps(10),
     ) {
-        let mut net = Net::new(&nics, &down, &up, TOLERANCE);
+        let mut net = SmallNetwork::new(&nics, &down, &up, TOLERANCE);
         for (k, user, what) in steps {
             net.set(k, user);
             match what {
@@ -347,9 +356,9 @@ proptest! {
         let mut wide = vec![100_000_000_000; 10];
         let mut net = if one {
             wide[HOSTS as usize..].copy_from_slice(&nics[HOSTS as usize..]);
-            Net::new(&wide, &[100_000_000_000; 5], &up, FINE)
+            SmallNetwork::new(&wide, &[100_000_000_000; 5], &up, FINE)
         } else {
-            Net::new(&wide, &down, &up, FINE)
+            SmallNetwork::new(&wide, &down, &up, FINE)
         };
         for (k, (from, to, flows), what) in steps {
             net.set(k, if one { (from % HOSTS, to.max(HOSTS), flows) } else { (from, to, flows) });
@@ -357,7 +366,7 @@ proptest! {
                 net.rates();
             }
         }
-        let (got, want) = (net.rates(), net.twin(twin::Start::Low).expect("it comes to rest"));
+        let (got, want) = (net.rates(), net.twin(twin::RoundStart::Low).expect("it comes to rest"));
         for (got, want) in got.iter().zip(&want) {
             prop_assert!(got.abs_diff(*want) <= 20_000 + (want >> 14), "{:?} for {:?}", got, want);
         }

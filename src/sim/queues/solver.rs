@@ -12,7 +12,7 @@
 
 use std::collections::VecDeque;
 
-use super::super::maxmin::Changes;
+use super::super::maxmin::FillingChanges;
 use super::{Queues, TOLERANCE};
 use crate::coflows::rates::{MAX_HOPS, Path};
 
@@ -31,7 +31,7 @@ const CAREFUL: u16 = 16;
 const PATIENCE: u16 = 64;
 
 #[derive(Clone, Copy, Debug)]
-struct User {
+struct QueueUser {
     /// Number of flows; zero: no such user.
     flows: u32,
     /// The link that limits it, now and at the last [`QueueSolver::refill`].
@@ -43,7 +43,7 @@ struct User {
     rate: u64,
 }
 
-impl Default for User {
+impl Default for QueueUser {
     fn default() -> Self {
         Self { flows: 0, link: NOWHERE, told: NOWHERE, is_moved: false, rate: 0 }
     }
@@ -51,7 +51,7 @@ impl Default for User {
 
 /// A link, a queue or a port.
 #[derive(Debug, Default)]
-struct Link {
+struct QueueLink {
     /// Capacity in bits a second; of a queue, the most that its port gives to each of its queues.
     capacity: u64,
     /// The most that a flow may have here; of a port, a queue.
@@ -82,8 +82,8 @@ pub struct QueueSolver {
     queues: Queues,
     /// A full link may leave one part of two to this power.
     exact: u32,
-    links: Vec<Link>,
-    users: Vec<User>,
+    links: Vec<QueueLink>,
+    users: Vec<QueueUser>,
     /// By user: its links, and its index among the users of each.
     paths: Vec<Path>,
     places: Vec<[u32; MAX_HOPS]>,
@@ -107,11 +107,11 @@ impl QueueSolver {
 
     /// The same; a full link may leave one part of two to the power of `exact`.
     pub(super) fn within(capacity: &[u64], queues: Queues, exact: u32) -> Self {
-        let link = |(l, &capacity): (u32, &u64)| Link {
+        let link = |(l, &capacity): (u32, &u64)| QueueLink {
             capacity,
             level: capacity,
             port: queues.port_of(l).unwrap_or(NOWHERE),
-            ..Link::default()
+            ..QueueLink::default()
         };
         Self {
             queues,
@@ -167,7 +167,7 @@ impl QueueSolver {
     pub fn set(&mut self, user: u32, path: Path, flows: u32) {
         let k = user as usize;
         if self.users.len() <= k {
-            self.users.resize(k + 1, User::default());
+            self.users.resize(k + 1, QueueUser::default());
             self.paths.resize(k + 1, Path::default());
             self.places.resize(k + 1, [0; MAX_HOPS]);
         }
@@ -191,7 +191,7 @@ impl QueueSolver {
         self.count(user, -i64::from(u.flows));
         self.note(u.link);
         self.links[u.link as usize].is_left = true;
-        self.users[user as usize] = User { is_moved: u.is_moved, ..User::default() };
+        self.users[user as usize] = QueueUser { is_moved: u.is_moved, ..QueueUser::default() };
         let path = self.paths[user as usize];
         for (hop, &l) in path.links().iter().enumerate() {
             let place = self.places[user as usize][hop];
@@ -236,7 +236,7 @@ impl QueueSolver {
         }
         let (rate, link) = self.least(user, NOWHERE);
         let is_moved = self.users[user as usize].is_moved;
-        self.users[user as usize] = User { flows, link, told: NOWHERE, is_moved, rate };
+        self.users[user as usize] = QueueUser { flows, link, told: NOWHERE, is_moved, rate };
         self.note_user(user);
         self.note(link);
         self.count(user, flows.into());
@@ -272,7 +272,7 @@ impl QueueSolver {
     /// Adds `used` to what a link carries and `held` to the flows that it limits, also at its port
     /// if it is a queue.
     fn load(&mut self, l: u32, used: i64, held: i64) {
-        let add = |link: &mut Link| {
+        let add = |link: &mut QueueLink| {
             link.used = link.used.wrapping_add_signed(used);
             link.held = link.held.wrapping_add_signed(held);
         };
@@ -370,7 +370,7 @@ impl QueueSolver {
 
     /// Brings the rates up to date; returns what has changed. O(for each level that is computed,
     /// the link's users x the links of their paths).
-    pub fn refill(&mut self) -> Changes {
+    pub fn refill(&mut self) -> FillingChanges {
         while let Some(l) = self.work.pop_front() {
             self.links[l as usize].waits = false;
             let port = self.queues.port(l);
@@ -494,8 +494,8 @@ impl QueueSolver {
     }
 
     /// What has changed since the last call.
-    fn changes(&mut self) -> Changes {
-        let mut changes = Changes::default();
+    fn changes(&mut self) -> FillingChanges {
+        let mut changes = FillingChanges::default();
         for l in self.changed.drain(..) {
             let link = &mut self.links[l as usize];
             link.is_changed = false;

@@ -19,7 +19,7 @@ const ROUNDS: usize = 4096;
 
 /// The parts with which rounds begin.
 #[derive(Clone, Copy, Debug)]
-pub enum Start {
+pub enum RoundStart {
     /// Equal parts of the ports for all queues.
     Low,
     /// The rates of the ports.
@@ -32,7 +32,7 @@ pub fn rates(
     capacity: &[u64],
     queues: Queues,
     users: &[(Path, u32)],
-    start: Start,
+    start: RoundStart,
 ) -> Option<Vec<u64>> {
     let on =
         |l: u32| users.iter().enumerate().filter(move |(_, u)| u.1 > 0 && u.0.links().contains(&l));
@@ -45,8 +45,8 @@ pub fn rates(
     };
     let ports: Vec<(u64, Vec<u32>)> = (0..2 * queues.racks).map(port).collect();
     let first = |(rate, list): &(u64, Vec<u32>)| match start {
-        Start::Low => rate / list.len().max(1) as u64,
-        Start::High => *rate,
+        RoundStart::Low => rate / list.len().max(1) as u64,
+        RoundStart::High => *rate,
     };
     let mut parts: Vec<u64> = ports.iter().map(first).collect();
     let mut given = capacity.to_vec();

@@ -1,17 +1,17 @@
 //! One active coflow over circuits of its own.
 
 use crate::FlowFinished;
-use crate::bundle::{Route, WORK_PER_BYTE, bytes};
-use crate::circuits::sunflow::need::Need;
-use crate::circuits::sunflow::{Key, Order};
+use crate::bundle::{BundleRoute, WORK_PER_BYTE, bytes};
+use crate::circuits::sunflow::need::LightNeed;
+use crate::circuits::sunflow::{Order, OrderKey};
 use crate::coflows::CoflowSpec;
-use crate::engine::{InFlight, World};
+use crate::engine::{EngineWorld, InFlight};
 use crate::ids::{CoflowId, FlowId, HostId, PlaneId, RackId};
 use crate::units::{Span, Time};
 
 /// A flow between racks.
 #[derive(Clone, Copy, Debug)]
-struct Flow {
+struct RackFlow {
     flow: FlowId,
     hosts: (HostId, HostId),
     /// Bits a second while its circuit has light.
@@ -25,22 +25,22 @@ struct Flow {
     booked: u128,
 }
 
-impl Flow {
+impl RackFlow {
     fn sent(&self) -> u128 {
         self.size.min(u128::from(self.rate) * u128::from(self.light - self.left))
     }
 }
 
 /// A coflow's flows between racks; those of one pair go one after another.
-pub struct Live {
+pub struct LiveCoflow {
     /// Its number.
     pub id: CoflowId,
     arrival: Time,
     weight: u32,
     /// Light that its rack pairs need.
-    pub need: Need,
+    pub need: LightNeed,
     /// By rack pair, then by number.
-    flows: Vec<Flow>,
+    flows: Vec<RackFlow>,
     /// By rack pair: the first of its flows that is not done, and the end of its flows.
     pairs: Vec<(u32, u32)>,
     /// Work booked.
@@ -49,12 +49,12 @@ pub struct Live {
     pub cancelled: bool,
 }
 
-impl Live {
+impl LiveCoflow {
     /// The flows `list` of `coflow`, which go between racks, at `rate` or what their interfaces
     /// carry.
-    pub fn new(coflow: &CoflowSpec, list: &[usize], rate: u64, world: &World) -> Self {
+    pub fn new(coflow: &CoflowSpec, list: &[usize], rate: u64, world: &EngineWorld) -> Self {
         let t = world.links.topology();
-        let racks = |f: &Flow| (t.rack_of(f.hosts.0), t.rack_of(f.hosts.1));
+        let racks = |f: &RackFlow| (t.rack_of(f.hosts.0), t.rack_of(f.hosts.1));
         let flow = |&k: &usize| {
             let f = coflow.flows.at(k);
             let slowest = [f.from, f.to]
@@ -64,7 +64,7 @@ impl Live {
                 .unwrap_or(0);
             let (rate, size) = (rate.min(slowest), u128::from(f.bytes.0) * WORK_PER_BYTE);
             let light = size.checked_div(u128::from(rate)).map_or(u64::MAX, |_| light(size, rate));
-            Flow {
+            RackFlow {
                 flow: k.into(),
                 hosts: (f.from, f.to),
                 rate,
@@ -74,7 +74,7 @@ impl Live {
                 booked: 0,
             }
         };
-        let mut flows: Vec<Flow> = list.iter().map(flow).collect();
+        let mut flows: Vec<RackFlow> = list.iter().map(flow).collect();
         flows.sort_by_key(|f| (racks(f), f.flow));
         let (mut pairs, mut cells, mut at) = (Vec::new(), Vec::new(), 0);
         for same in flows.chunk_by(|a, b| racks(a) == racks(b)) {
@@ -92,7 +92,7 @@ impl Live {
             id,
             arrival,
             weight,
-            need: Need::new(t.rack_count(), &cells),
+            need: LightNeed::new(t.rack_count(), &cells),
             flows,
             pairs,
             sent: 0,
@@ -101,7 +101,7 @@ impl Live {
     }
 
     /// Its key in the order of coflows.
-    pub fn key(&self, order: Order, delta: Span) -> (Key, CoflowId) {
+    pub fn key(&self, order: Order, delta: Span) -> (OrderKey, CoflowId) {
         (
             order.key(
                 &|d| self.need.bound(d),
@@ -125,7 +125,7 @@ impl Live {
     }
 
     /// A pair had light for `ns` from `from` on: flows that are done finish.
-    pub fn use_light(&mut self, pair: u32, from: Time, ns: u64, world: &mut World) {
+    pub fn use_light(&mut self, pair: u32, from: Time, ns: u64, world: &mut EngineWorld) {
         self.need.use_light(pair, ns);
         let (mut left, mut at) = (ns, from);
         while left > 0 && self.pairs[pair as usize].0 < self.pairs[pair as usize].1 {
@@ -150,7 +150,7 @@ impl Live {
     }
 
     /// Closes all its flows as they are.
-    pub fn cancel(&mut self, world: &mut World) {
+    pub fn cancel(&mut self, world: &mut EngineWorld) {
         let t = world.links.topology();
         for f in self.underway() {
             world.ledger.close(
@@ -163,12 +163,12 @@ impl Live {
         self.cancelled = true;
     }
 
-    fn book(&mut self, k: u32, world: &mut World) {
+    fn book(&mut self, k: u32, world: &mut EngineWorld) {
         let f = &mut self.flows[k as usize];
         let t = world.links.topology();
         let racks: (RackId, RackId) = (t.rack_of(f.hosts.0), t.rack_of(f.hosts.1));
         let units = f.sent() - f.booked;
-        world.ledger.carried(racks, Route::Ocs(PlaneId(0)), units, 0);
+        world.ledger.carried(racks, BundleRoute::Ocs(PlaneId(0)), units, 0);
         f.booked += units;
         self.sent += units;
     }
@@ -194,7 +194,7 @@ impl Live {
         self.underway().for_each(|f| each(self.id, f.flow, f.size - f.booked));
     }
 
-    fn underway(&self) -> impl Iterator<Item = &Flow> {
+    fn underway(&self) -> impl Iterator<Item = &RackFlow> {
         self.pairs.iter().flat_map(|&(a, b)| &self.flows[a as usize..b as usize])
     }
 }

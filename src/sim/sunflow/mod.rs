@@ -13,12 +13,12 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use super::FlowFinished;
-use super::bundle::{Route, WORK_PER_BYTE};
-use super::engine::{Engine, InFlight, World};
+use super::bundle::{BundleRoute, WORK_PER_BYTE};
+use super::engine::{Engine, EngineWorld, InFlight};
 use crate::circuits::sunflow::Order;
-use crate::circuits::sunflow::need::Need;
+use crate::circuits::sunflow::need::LightNeed;
 use crate::circuits::sunflow::round::round;
-use crate::circuits::sunflow::window::{Circuit, Held, plan};
+use crate::circuits::sunflow::window::{HeldCircuit, PairCircuit, plan};
 use crate::coflows::CoflowSpec;
 use crate::coflows::network::{Guard, Network};
 use crate::ids::{CoflowId, FlowId, HostId, RackId};
@@ -29,13 +29,13 @@ mod live;
 #[cfg(test)]
 mod tests;
 
-use live::Live;
+use live::LiveCoflow;
 
 /// A flow within a rack: its end, its coflow, its number, its hosts, its bytes.
-type Local = (Time, CoflowId, FlowId, (HostId, HostId), u64);
+type LocalFlow = (Time, CoflowId, FlowId, (HostId, HostId), u64);
 
 /// Active coflows, and the circuits planned for them.
-pub struct Sunflow {
+pub struct SunflowCoflows {
     order: Order,
     guard: Option<Guard>,
     /// When the guard begins or ends a round, if there are coflows.
@@ -44,22 +44,22 @@ pub struct Sunflow {
     rate: u64,
     delta: Span,
     /// In order.
-    coflows: Vec<Live>,
+    coflows: Vec<LiveCoflow>,
     /// The circuits, each with the instant up to which its light was used.
-    circuits: Vec<(Circuit, Time)>,
+    circuits: Vec<(PairCircuit, Time)>,
     /// When the next flow of a circuit ends, or its light.
     ends: BinaryHeap<Reverse<(Time, u32)>>,
     /// The circuits that existed at the last plan, and when that was.
-    stood: (Time, Vec<Held>),
+    stood: (Time, Vec<HeldCircuit>),
     /// The instant up to which circuits are planned.
     horizon: Option<Time>,
     /// How far to plan. It follows the number of circuits that begin in it, and does not change
     /// results.
     span: Span,
-    locals: BinaryHeap<Reverse<Local>>,
+    locals: BinaryHeap<Reverse<LocalFlow>>,
 }
 
-impl Sunflow {
+impl SunflowCoflows {
     /// No coflows, and all ports of the topology's first plane dark.
     pub fn new(network: Network, topology: &Topology) -> Self {
         let plane = topology.planes.first();
@@ -80,7 +80,7 @@ impl Sunflow {
     }
 
     /// Makes the reservations again, in a new order.
-    fn replan(&mut self, world: &mut World) {
+    fn replan(&mut self, world: &mut EngineWorld) {
         self.catch_up(world);
         if self.stood.0 < world.now {
             self.stood = (world.now, self.stands(world.now, |_| 0));
@@ -102,8 +102,8 @@ impl Sunflow {
     }
 
     /// Joins all ports by the fixed assignment of this round.
-    fn join(&mut self, now: Time, held: &[Held], guard: Guard) {
-        let needs: Vec<&Need> = self.coflows.iter().map(|c| &c.need).collect();
+    fn join(&mut self, now: Time, held: &[HeldCircuit], guard: Guard) {
+        let needs: Vec<&LightNeed> = self.coflows.iter().map(|c| &c.need).collect();
         let circuits = round(&needs, self.delta, held, (now, guard.phase(now).1), guard.round(now));
         self.horizon = None;
         self.follow(circuits);
@@ -111,15 +111,15 @@ impl Sunflow {
 
     /// Extends the plan beyond its end. That is valid because no coflow arrived or finished since
     /// it was made.
-    fn plan_further(&mut self, world: &mut World) {
+    fn plan_further(&mut self, world: &mut EngineWorld) {
         self.catch_up(world);
         let held = self.stands(world.now, |place| place);
-        self.stood = (world.now, held.iter().map(|h| Held { owner: 0, ..*h }).collect());
+        self.stood = (world.now, held.iter().map(|h| HeldCircuit { owner: 0, ..*h }).collect());
         self.plan(world.now, &held);
     }
 
-    fn plan(&mut self, now: Time, held: &[Held]) {
-        let needs: Vec<&Need> = self.coflows.iter().map(|c| &c.need).collect();
+    fn plan(&mut self, now: Time, held: &[HeldCircuit]) {
+        let needs: Vec<&LightNeed> = self.coflows.iter().map(|c| &c.need).collect();
         let end = self.turn.unwrap_or(Time::MAX);
         let mut window = plan(&needs, self.delta, held, now, self.span.min(end.since(now)));
         // A round takes the ports of all circuits.
@@ -138,7 +138,7 @@ impl Sunflow {
     }
 
     /// Sets the circuits of the plan.
-    fn follow(&mut self, circuits: Vec<Circuit>) {
+    fn follow(&mut self, circuits: Vec<PairCircuit>) {
         self.circuits = circuits.into_iter().map(|c| (c, c.up_from)).collect();
         self.ends.clear();
         // A pair may have several circuits, each but the last cut short by a coflow before its own.
@@ -167,7 +167,7 @@ impl Sunflow {
     }
 
     /// Uses the light of a circuit up to `to`.
-    fn shine(&mut self, k: u32, to: Time, world: &mut World) {
+    fn shine(&mut self, k: u32, to: Time, world: &mut EngineWorld) {
         let (c, used) = self.circuits[k as usize];
         let to = to.min(c.until);
         if to > used {
@@ -177,15 +177,15 @@ impl Sunflow {
     }
 
     /// Uses the light of all circuits up to now.
-    fn catch_up(&mut self, world: &mut World) {
+    fn catch_up(&mut self, world: &mut EngineWorld) {
         (0..self.circuits.len() as u32).for_each(|k| self.shine(k, world.now, world));
     }
 
     /// The circuits that exist at `now`, or ended at it.
-    fn stands(&self, now: Time, owner: impl Fn(usize) -> usize) -> Vec<Held> {
+    fn stands(&self, now: Time, owner: impl Fn(usize) -> usize) -> Vec<HeldCircuit> {
         let standing = self.circuits.iter().map(|c| c.0).filter(|c| c.from < now && c.until >= now);
         standing
-            .map(|c| Held {
+            .map(|c| HeldCircuit {
                 ports: self.coflows[c.place].need.pair(c.pair),
                 ready: c.up_from,
                 owner: owner(c.place),
@@ -194,22 +194,22 @@ impl Sunflow {
     }
 
     /// Ends flows within a rack that are due.
-    fn end_locals(&mut self, world: &mut World) {
+    fn end_locals(&mut self, world: &mut EngineWorld) {
         while let Some(&Reverse((at, coflow, flow, hosts, bytes))) =
             self.locals.peek().filter(|l| l.0.0 <= world.now)
         {
             self.locals.pop();
             let rack = world.links.topology().rack_of(hosts.0);
             let size = u128::from(bytes) * WORK_PER_BYTE;
-            world.ledger.carried((rack, rack), Route::Local, size, 0);
+            world.ledger.carried((rack, rack), BundleRoute::Local, size, 0);
             world.ledger.close(coflow, (rack, rack), size, 0);
             world.done.push(FlowFinished { coflow, flow, at });
         }
     }
 }
 
-impl Engine for Sunflow {
-    fn add(&mut self, coflow: &CoflowSpec, _marked: &[bool], world: &mut World) {
+impl Engine for SunflowCoflows {
+    fn add(&mut self, coflow: &CoflowSpec, _marked: &[bool], world: &mut EngineWorld) {
         let mut between = Vec::with_capacity(coflow.flows.len());
         for (k, f) in coflow.flows.iter().enumerate() {
             if world.is_free(coflow.id, k, &f) {
@@ -236,14 +236,14 @@ impl Engine for Sunflow {
             }
         }
         if !between.is_empty() {
-            self.coflows.push(Live::new(coflow, &between, self.rate, world));
+            self.coflows.push(LiveCoflow::new(coflow, &between, self.rate, world));
             if self.turn.is_none() || !self.all_share(world.now) {
                 self.replan(world);
             }
         }
     }
 
-    fn cancel(&mut self, coflow: CoflowId, world: &mut World) {
+    fn cancel(&mut self, coflow: CoflowId, world: &mut EngineWorld) {
         for Reverse((_, id, _, hosts, _)) in self.locals.iter().filter(|l| l.0.1 == coflow) {
             let rack = world.links.topology().rack_of(hosts.0);
             world.ledger.close(*id, (rack, rack), 0, 0);
@@ -257,7 +257,7 @@ impl Engine for Sunflow {
     }
 
     /// Its circuits do not depend on the links behind them.
-    fn limit(&mut self, _world: &mut World) {}
+    fn limit(&mut self, _world: &mut EngineWorld) {}
 
     fn next_event(&self) -> Option<Time> {
         let (end, local) = (self.ends.peek().map(|e| e.0.0), self.locals.peek().map(|l| l.0.0));
@@ -272,12 +272,12 @@ impl Engine for Sunflow {
         self.next_event().is_some()
     }
 
-    fn catch_up(&mut self, world: &mut World) {
+    fn catch_up(&mut self, world: &mut EngineWorld) {
         // It is never late.
         self.pass(world);
     }
 
-    fn pass(&mut self, world: &mut World) {
+    fn pass(&mut self, world: &mut EngineWorld) {
         self.end_locals(world);
         let mut over = false;
         while let Some(&Reverse((t, k))) = self.ends.peek().filter(|e| e.0.0 <= world.now) {
@@ -293,11 +293,11 @@ impl Engine for Sunflow {
         }
     }
 
-    fn reroute(&mut self, _pairs: &[(RackId, RackId)], _world: &mut World) {}
+    fn reroute(&mut self, _pairs: &[(RackId, RackId)], _world: &mut EngineWorld) {}
 
-    fn steer(&mut self, _pairs: &BTreeSet<(HostId, HostId)>, _world: &mut World) {}
+    fn steer(&mut self, _pairs: &BTreeSet<(HostId, HostId)>, _world: &mut EngineWorld) {}
 
-    fn settle(&mut self, world: &mut World) {
+    fn settle(&mut self, world: &mut EngineWorld) {
         self.catch_up(world);
     }
 

@@ -6,15 +6,15 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use crate::circuits::sunflow::Order;
-use crate::circuits::sunflow::need::Need;
-use crate::circuits::sunflow::window::{Held, plan};
+use crate::circuits::sunflow::need::LightNeed;
+use crate::circuits::sunflow::window::{HeldCircuit, plan};
 use crate::coflows::network::{Guard, Network, NetworkKind};
 use crate::coflows::{CoflowSpec, FlowSpec, bounds};
 use crate::fabric::Fabric;
 use crate::ids::{CoflowId, HostId, PlaneId};
 use crate::topology::{Framing, Plane, StopMode, Topology};
 use crate::units::{BitRate, Bytes, Span, Time};
-use crate::{Settings, SimFabric};
+use crate::{SimFabric, SimSettings};
 
 const RACKS: usize = 5;
 
@@ -35,7 +35,7 @@ fn topology(delta: u64) -> Arc<Topology> {
 
 fn fabric(t: &Arc<Topology>, order: Order, starvation: Option<Guard>) -> SimFabric {
     let network = Network { kind: NetworkKind::Sunflow, order, starvation, ..Network::default() };
-    SimFabric::new(t.clone(), Settings { circuits: false, network, ..Settings::default() })
+    SimFabric::new(t.clone(), SimSettings { circuits: false, network, ..SimSettings::default() })
 }
 
 fn coflow(id: usize, arrival: u64, flows: &[(u32, u32, u64)]) -> CoflowSpec {
@@ -54,15 +54,15 @@ fn coflow(id: usize, arrival: u64, flows: &[(u32, u32, u64)]) -> CoflowSpec {
 fn twin(t: &Topology, order: Order, coflows: &[CoflowSpec]) -> Vec<Time> {
     let plane = &t.planes[0];
     let mut ends: Vec<Time> = coflows.iter().map(|c| c.arrival).collect();
-    let mut active: Vec<(usize, Need, u64)> = Vec::new();
-    let (mut now, mut held) = (Time::ZERO, Vec::<Held>::new());
+    let mut active: Vec<(usize, LightNeed, u64)> = Vec::new();
+    let (mut now, mut held) = (Time::ZERO, Vec::<HeldCircuit>::new());
     // The end of a coflow that needs no circuit is no event.
     let mut coming = (0..coflows.len()).filter(|&k| coflows[k].matrix(t).total() > 0).peekable();
     loop {
         while let Some(k) = coming.next_if(|&k| coflows[k].arrival <= now) {
             let cells: Vec<_> =
                 coflows[k].matrix(t).entries().map(|(i, j, b)| (i.0, j.0, 1000 * b)).collect();
-            active.push((k, Need::new(RACKS, &cells), 0));
+            active.push((k, LightNeed::new(RACKS, &cells), 0));
         }
         active.retain(|a| a.1.pending() > 0);
         active.sort_by_key(|a| {
@@ -77,7 +77,7 @@ fn twin(t: &Topology, order: Order, coflows: &[CoflowSpec]) -> Vec<Time> {
                 a.0,
             )
         });
-        let needs: Vec<&Need> = active.iter().map(|a| &a.1).collect();
+        let needs: Vec<&LightNeed> = active.iter().map(|a| &a.1).collect();
         let window = plan(&needs, plane.delta, &held, now, Span::MAX);
         let first = if active.is_empty() { Time::MAX } else { window.horizon };
         let then = coming.peek().map_or(first, |&k| coflows[k].arrival.min(first));
@@ -86,7 +86,11 @@ fn twin(t: &Topology, order: Order, coflows: &[CoflowSpec]) -> Vec<Time> {
         }
         let standing = window.circuits.iter().filter(|c| c.from < then && c.until >= then);
         held = standing
-            .map(|c| Held { ports: active[c.place].1.pair(c.pair), ready: c.up_from, owner: 0 })
+            .map(|c| HeldCircuit {
+                ports: active[c.place].1.pair(c.pair),
+                ready: c.up_from,
+                owner: 0,
+            })
             .collect();
         for c in window.circuits.iter().filter(|c| c.from < then) {
             let light = c.until.min(then).since(c.up_from).0;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use heliostat::circuits::clearing::{Setting, clear};
+use heliostat::circuits::clearing::{ClearingOptions, clear};
 use heliostat::circuits::{Matching, matching::greedy};
 use heliostat::config::{read_jobs, read_topology};
 use heliostat::control::policy::CircuitPolicy;
@@ -60,7 +60,7 @@ fn a_circuit_scheduler_clears_a_matrix() {
             duplex,
         };
         let planes = [plane(0), plane(1)];
-        let setting = Setting { planes: &planes, eps: BitRate::ZERO, interval: Span(50) };
+        let setting = ClearingOptions { planes: &planes, eps: BitRate::ZERO, interval: Span(50) };
         let c = clear(&mut BusiestFirst, &d, &setting).unwrap();
         let carried: u64 = c.circuits.iter().map(|x| x.1.0).sum();
         assert_eq!((carried, c.left), (220, Bytes::ZERO));

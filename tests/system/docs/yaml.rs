@@ -2,7 +2,7 @@
 //! they are, parts within a file that says nothing else.
 
 use heliostat::config::{self, ConfigError};
-use heliostat::workload::coflow_benchmark::Mapping;
+use heliostat::workload::coflow_benchmark::PortMapping;
 
 use super::text;
 
@@ -34,7 +34,7 @@ fn read(block: &str, place: &str) -> Result<(), ConfigError> {
         "name" if whole("racks:") => topology(block.into()),
         "name" if whole("jobs:") => config::read_jobs(block, place).map(drop),
         "name" if whole("coflows:") => {
-            config::read_workload(block, place, &eight, &Mapping::default()).map(drop)
+            config::read_workload(block, place, &eight, &PortMapping::default()).map(drop)
         }
         "name" => config::read_policy(block, place).map(drop),
         "eps" => topology(format!("name: n\nracks: 8\n{RACKS}{block}")),

@@ -18,7 +18,7 @@ use heliostat::kernel::bpf::programs::PROBE_ETHERTYPE;
 use heliostat::kernel::nl::{NEW, Netlink};
 use heliostat::kernel::{Mechanism, msg, netns, tc};
 use heliostat::plan::{self, Op, OpError, Rules, Wanted};
-use heliostat::sim::{Settings, SimFabric};
+use heliostat::sim::{SimFabric, SimSettings};
 use heliostat::topology::{Plane, StopMode, Topology};
 use heliostat::units::{BitRate, Span, Time};
 use pnet::datalink::{
@@ -88,7 +88,10 @@ struct Model {
 
 impl Model {
     fn new() -> Self {
-        Self { fabric: SimFabric::new(Arc::new(network()), Settings::default()), now: Time::ZERO }
+        Self {
+            fabric: SimFabric::new(Arc::new(network()), SimSettings::default()),
+            now: Time::ZERO,
+        }
     }
 }
 
@@ -583,7 +586,8 @@ fn plan_converges<W: World>(w: &mut W, decision: &Decision) -> Result<[usize; 2]
 
 /// A veth with a queue that is not ours, in somebody's node.
 fn add_foreign(nl: &mut Netlink) {
-    let end = |name, index, last| msg::End { name, ns: None, index, mac: [2, 0, 0, 0xaa, 0, last] };
+    let end =
+        |name, index, last| msg::VethEnd { name, ns: None, index, mac: [2, 0, 0, 0xaa, 0, last] };
     let veth = msg::veth(&end("foreign0", FOREIGN, 0), &end("foreign1", FOREIGN + 1, 1));
     nl.send(vec![(veth, NEW), (tc::clsact(FOREIGN), NEW)]).expect("a foreign link");
 }

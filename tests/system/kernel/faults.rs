@@ -1,7 +1,7 @@
 //! Broken OCS ports under a running emulation: found by probes, left alone, used again when mended.
 
 use heliostat::control::policy::{CircuitPolicy, SchedulerKind};
-use heliostat::control::record::{Record, Snapshot, What};
+use heliostat::control::record::{Record, RecordedEvent, Snapshot};
 use heliostat::kernel::Mechanism;
 use heliostat::units::{BitRate, Span};
 use serde_json::json;
@@ -19,7 +19,7 @@ fn uses(s: &Snapshot, rack: u32) -> bool {
     s.circuits.iter().any(|c| c.input.0 == rack || c.output.0 == rack)
 }
 
-fn told(events: &mut broadcast::Receiver<std::sync::Arc<Record>>) -> Vec<What> {
+fn told(events: &mut broadcast::Receiver<std::sync::Arc<Record>>) -> Vec<RecordedEvent> {
     std::iter::from_fn(|| events.try_recv().ok()).map(|r| r.what.clone()).collect()
 }
 
@@ -75,7 +75,7 @@ fn break_and_mend(
     assert!(
         told(&mut events)
             .iter()
-            .any(|w| matches!(w, What::PortFaulty { rack: r, .. } if r.0 == rack))
+            .any(|w| matches!(w, RecordedEvent::PortFaulty { rack: r, .. } if r.0 == rack))
     );
     // Traffic to and from the rack goes over the EPS.
     let body = json!({"send": true, "pairs": [{"from": rack, "to": 0, "bytes": 200_000}, {"from": 0, "to": rack, "bytes": 200_000}]});
@@ -90,7 +90,7 @@ fn break_and_mend(
     assert!(
         told(&mut events)
             .iter()
-            .any(|w| matches!(w, What::PortRepaired { rack: r, .. } if r.0 == rack))
+            .any(|w| matches!(w, RecordedEvent::PortRepaired { rack: r, .. } if r.0 == rack))
     );
     println!("{} {name}: {:?}", mechanism.name(), d.snapshot().stats);
     Ok(())

@@ -4,7 +4,7 @@
 use std::process::Command;
 
 use heliostat::control::policy::{CircuitPolicy, SchedulerKind};
-use heliostat::control::record::{Snapshot, What};
+use heliostat::control::record::{RecordedEvent, Snapshot};
 use heliostat::ids::{CoflowId, RackId};
 use heliostat::kernel::Mechanism;
 use heliostat::paths::choose::PathPolicy;
@@ -96,7 +96,8 @@ fn is_told_and_mended(
     let after = d.wait("its being over", |s| s.failures.is_empty() && s.stats.cycles > cycle + 2);
     assert_eq!(found(&after) - found(&before), 1);
     assert_ne!(map.cell((entry, cell), None), value, "it was not written again");
-    let named = |w: &What| matches!(w, What::Failed { why, .. } if why.contains(words));
+    let named =
+        |w: &RecordedEvent| matches!(w, RecordedEvent::Failed { why, .. } if why.contains(words));
     assert_eq!(told(&mut events).iter().filter(|w| named(w)).count(), 1);
     assert!(d.metric("heliostat_damage_total") >= 1.0);
     // By the controller's own clock: this thread may hear of it later. The second cycle ends three

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use heliostat::coflows::{CoflowSpec, FlowSpec};
 use heliostat::control::policy::{CircuitPolicy, SchedulerKind};
-use heliostat::control::record::{Record, Snapshot, What};
+use heliostat::control::record::{Record, RecordedEvent, Snapshot};
 use heliostat::demand::Estimator;
 use heliostat::ids::{CoflowId, HostId, RackId};
 use heliostat::kernel::Mechanism;
@@ -42,7 +42,7 @@ pub fn faulty(s: &Snapshot) -> Vec<u32> {
     s.ports.iter().filter(|p| p.faulty.is_some()).map(|p| p.rack.0).collect()
 }
 
-pub fn told(events: &mut Receiver<Arc<Record>>) -> Vec<What> {
+pub fn told(events: &mut Receiver<Arc<Record>>) -> Vec<RecordedEvent> {
     std::iter::from_fn(|| events.try_recv().ok()).map(|r| r.what.clone()).collect()
 }
 
@@ -99,12 +99,16 @@ fn takes_another_way(mechanism: Mechanism, name: &str, node: &str, link: &str) -
     let before = s.over_ocs.get(RackId(0), RackId(1));
     d.wait("its use", |s| s.over_ocs.get(RackId(0), RackId(1)) > before + 1_000_000);
     let told = told(&mut events);
-    let count = |of: fn(&What) -> bool| told.iter().filter(|w| of(w)).count();
-    assert_eq!(count(|w| matches!(w, What::PortFaulty { rack, .. } if rack.0 == 0)), 1, "{told:?}");
-    assert_eq!(count(|w| matches!(w, What::PortRepaired { rack, .. } if rack.0 == 0)), 1);
+    let count = |of: fn(&RecordedEvent) -> bool| told.iter().filter(|w| of(w)).count();
+    assert_eq!(
+        count(|w| matches!(w, RecordedEvent::PortFaulty { rack, .. } if rack.0 == 0)),
+        1,
+        "{told:?}"
+    );
+    assert_eq!(count(|w| matches!(w, RecordedEvent::PortRepaired { rack, .. } if rack.0 == 0)), 1);
     let named = told
         .iter()
-        .filter(|w| matches!(w, What::Failed { why, .. } if why.contains("is down")))
+        .filter(|w| matches!(w, RecordedEvent::Failed { why, .. } if why.contains("is down")))
         .count();
     assert!((1..=2).contains(&named), "once, or once for each end: {named}");
     d.wait("the second coflow", |s| s.coflows.open == 0);
@@ -193,7 +197,9 @@ fn others_go_on(mechanism: Mechanism) {
         ),
         "{c}"
     );
-    let why = |w: &What| if let What::CoflowCancelled { why, .. } = w { why.clone() } else { None };
+    let why = |w: &RecordedEvent| {
+        if let RecordedEvent::CoflowCancelled { why, .. } = w { why.clone() } else { None }
+    };
     assert_eq!(
         told(&mut events).iter().find_map(why).as_deref(),
         Some("link eth0 of h0-0 is gone; only a restart of the network repairs it")

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use heliostat::control::record::{Snapshot, What};
+use heliostat::control::record::{RecordedEvent, Snapshot};
 use heliostat::ids::CoflowId;
 use heliostat::kernel::Mechanism;
 use heliostat::units::Bytes;
@@ -68,7 +68,7 @@ fn news_that_find_no_room(mechanism: Mechanism) -> Timing {
         (1, Some(Bytes(60_000_000)))
     );
     assert_eq!(
-        told(&mut events).iter().filter(|w| matches!(w, What::Failed { .. })).count(),
+        told(&mut events).iter().filter(|w| matches!(w, RecordedEvent::Failed { .. })).count(),
         1,
         "told once"
     );

@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
 
-use heliostat::control::record::{Record, Snapshot, What};
+use heliostat::control::record::{Record, RecordedEvent, Snapshot};
 use heliostat::ids::{CoflowId, RackId};
 use heliostat::kernel::Mechanism;
 use tokio::sync::broadcast::Receiver;
@@ -161,7 +161,11 @@ fn is_written_again(mechanism: Mechanism) -> Timing {
 /// The events name what was found once, and the metrics count it.
 fn is_told_once(d: &Daemon, events: &mut Receiver<Arc<Record>>, found: u64) {
     let told = told(events);
-    assert_eq!(told.iter().filter(|w| matches!(w, What::Failed { .. })).count(), 1, "{told:?}");
+    assert_eq!(
+        told.iter().filter(|w| matches!(w, RecordedEvent::Failed { .. })).count(),
+        1,
+        "{told:?}"
+    );
     assert_eq!(d.metric("heliostat_damage_total"), found as f64);
 }
 

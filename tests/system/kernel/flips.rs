@@ -14,7 +14,7 @@ use heliostat::ids::{PlaneId, RackId};
 use heliostat::kernel::Mechanism;
 use heliostat::kernel::netns;
 use heliostat::kernel::network::Node;
-use heliostat::kernel::switcher::{Late, Lateness};
+use heliostat::kernel::switcher::{LateChange, Lateness};
 use heliostat::plan::Op;
 use heliostat::units::{BitRate, Span, Time};
 
@@ -234,7 +234,7 @@ impl Judged {
 /// With `netlink` a thread sets the inputs: how late it was, by its own clock, with what was due at
 /// `t`. A thread that slept over several instants does what was due at the last of them; what it
 /// has not done yet may be late for ever.
-fn set_late(late: &[Late], t: Time) -> Span {
+fn set_late(late: &[LateChange], t: Time) -> Span {
     late.get(late.partition_point(|l| l.due < t))
         .map_or(Span::secs(3600), |l| (l.due + l.by).since(t))
 }

@@ -7,7 +7,7 @@ use std::os::fd::AsFd as _;
 use heliostat::coflows::elephants::Admit;
 use heliostat::fabric::Fabric as _;
 use heliostat::ids::RackId;
-use heliostat::kernel::layout::{Port, mac};
+use heliostat::kernel::layout::{PortKind, mac};
 use heliostat::kernel::{Mechanism, netns};
 use heliostat::units::{BitRate, Span};
 use pnet::datalink::{self, Channel, DataLinkSender, NetworkInterface};
@@ -42,7 +42,8 @@ fn sender(b: &Bench) -> Box<dyn DataLinkSender> {
 /// A frame of UDP from host 0 to host 1, to the MAC of its ToR's port.
 fn plain() -> Vec<u8> {
     let mut frame =
-        [&mac(Port::TorHost, 0)[..], &mac(Port::Host, 0), &[8, 0], &[0; LENGTH - 14]].concat();
+        [&mac(PortKind::TorHost, 0)[..], &mac(PortKind::Host, 0), &[8, 0], &[0; LENGTH - 14]]
+            .concat();
     let mut p = MutableIpv4Packet::new(&mut frame[14..]).expect("long enough");
     p.set_version(4);
     p.set_header_length(5);

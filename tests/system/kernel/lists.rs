@@ -20,7 +20,7 @@ use heliostat::kernel::nl::Netlink;
 use heliostat::kernel::route_lists::HOST_TABLES;
 use heliostat::kernel::{Labelled, Mechanism, netns, queues};
 use heliostat::paths::{List, Switches, Units};
-use heliostat::plan::paths::{Ends, Lists, PathError, Ports, Steer};
+use heliostat::plan::paths::{Lists, PathEnds, PathError, Ports, Steer};
 use heliostat::topology::addresses::host_ip;
 use heliostat::topology::graph::{Cable, Graph, Routes, Switch, Tier};
 use heliostat::topology::{Core, Plane, StopMode, Topology};
@@ -538,7 +538,7 @@ mod quiet {
             let mut b = Bench::new(t.clone(), mechanism, Admit::Marked);
             let hosts = (HostId(0), HostId(14));
             let all = lists(&net, &graph, hosts.0, hosts.1);
-            let ends = |port: u16| Ends {
+            let ends = |port: u16| PathEnds {
                 ports: (port > 0).then_some(Ports { from: port, to: SINK }),
                 ..hosts.into()
             };

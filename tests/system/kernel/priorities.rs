@@ -12,7 +12,7 @@ use heliostat::client::Client;
 use heliostat::client::remote::Remote;
 use heliostat::coflows::elephants::Admit;
 use heliostat::coflows::network::{NetworkKind, Service};
-use heliostat::coflows::priority::{Change, Priorities};
+use heliostat::coflows::priority::{Priorities, PriorityChange};
 use heliostat::coflows::{self, CoflowSpec, FlowSpec};
 use heliostat::control::policy::{CircuitPolicy, SchedulerKind};
 use heliostat::fabric::{Fabric, QueueCounters};
@@ -212,7 +212,7 @@ fn change(place: &Place, mechanism: Mechanism) -> Timing {
     let mut look = || priorities::queues(&mut nl, link).expect("counters");
     let prioritise = |id: u32, p: u8| {
         b.traffic
-            .prioritise(CoflowId(id), &Change { all: None, flows: vec![(FlowId(0), p)] })
+            .prioritise(CoflowId(id), &PriorityChange { all: None, flows: vec![(FlowId(0), p)] })
             .expect("marked");
     };
     let (before, begun) = (look(), b.clock.now());

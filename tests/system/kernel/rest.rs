@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use heliostat::coflows::elephants::Admit;
 use heliostat::control::policy::{CircuitPolicy, Estimator, SchedulerKind};
-use heliostat::control::record::What;
+use heliostat::control::record::RecordedEvent;
 use heliostat::ids::{CoflowId, RackId};
-use heliostat::kernel::network::Network;
+use heliostat::kernel::network::EmulatedNetwork;
 use heliostat::kernel::{Clock, KernelFabric, Mechanism, Serving};
 use heliostat::runtime::settings::{RunPlan, RunSettings};
 use heliostat::units::{BitRate, Bytes, Span};
@@ -99,7 +99,8 @@ fn what_a_client_declared_and_sends_from_the_policys_ports_waits_for_its_circuit
         };
         if mechanism == Mechanism::Netlink {
             let t = topology(2, BitRate::mbit(100), BitRate::mbit(10), Span::ZERO);
-            let net = Network::build(Arc::new(t), "heliostat:hst-port", None).expect("built");
+            let net =
+                EmulatedNetwork::build(Arc::new(t), "heliostat:hst-port", None).expect("built");
             let serving = Serving { port: plan.run.port, ..Admit::Wait.into() };
             let refused = KernelFabric::install(net, mechanism, serving, Clock::start());
             let why = refused.err().map(|e| e.to_string()).unwrap_or_default();
@@ -183,7 +184,7 @@ fn flows_posted_are_counted_one_by_one_and_cancelling_stops_them() {
         );
         let mut told = vec![0; sizes.len()];
         while let Ok(e) = events.try_recv() {
-            if let What::FlowFinished { flow, bytes, .. } = e.what {
+            if let RecordedEvent::FlowFinished { flow, bytes, .. } = e.what {
                 told[flow.index()] += bytes.0;
             }
         }

@@ -5,7 +5,7 @@ use heliostat::coflows::bounds::payload_rate;
 use heliostat::coflows::elephants::Admit;
 use heliostat::fabric::Fabric;
 use heliostat::kernel::msg::Tcp;
-use heliostat::kernel::network::Network;
+use heliostat::kernel::network::EmulatedNetwork;
 use heliostat::kernel::{Clock, KernelFabric, Mechanism};
 use heliostat::units::{BitRate, Span};
 
@@ -48,8 +48,8 @@ fn waiting_needs_one_plane() {
             id: heliostat::ids::PlaneId(1),
             ..two.planes[0].clone()
         });
-        let net =
-            Network::build(two.into(), "heliostat:test", Some(Tcp::default())).expect("network");
+        let net = EmulatedNetwork::build(two.into(), "heliostat:test", Some(Tcp::default()))
+            .expect("network");
         let refused = KernelFabric::install(net, mechanism, Admit::Wait, Clock::start())
             .err()
             .expect("refused")

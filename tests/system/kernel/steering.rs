@@ -12,7 +12,7 @@ use heliostat::coflows::elephants::Admit;
 use heliostat::coflows::{CoflowSpec, FlowSpec};
 use heliostat::config;
 use heliostat::control::Event;
-use heliostat::control::record::{Record, Snapshot, SwitchesSeen, What};
+use heliostat::control::record::{Record, RecordedEvent, Snapshot, SwitchesSeen};
 use heliostat::experiment::assumptions::Assumptions;
 use heliostat::experiment::live::{self, Pair, Place, Slower};
 use heliostat::experiment::measure::Measure;
@@ -26,7 +26,7 @@ use heliostat::plan::paths::{Lists, Steer};
 use heliostat::runtime::emulation::{Emulation, Options};
 use heliostat::runtime::settings::RunPlan;
 use heliostat::runtime::simulate::simulate;
-use heliostat::sim::{Settings, SimFabric};
+use heliostat::sim::{SimFabric, SimSettings};
 use heliostat::topology::Topology;
 use heliostat::topology::graph::{Graph, Routes};
 use heliostat::units::{BitRate, Bytes, Time};
@@ -103,7 +103,7 @@ fn the_same_changes_of_lists_get_the_same_answers_and_lead_over_the_same_switche
             let t = on(Graph::fat_tree(4, BitRate::mbit(1000), None), 2, BitRate::mbit(1000), 0);
             let (web, graph) =
                 (Web::new(Arc::new(t.clone())), t.eps.graph().expect("a graph").clone());
-            let mut model = SimFabric::new(Arc::new(t.clone()), Settings::default());
+            let mut model = SimFabric::new(Arc::new(t.clone()), SimSettings::default());
             let mut b = Bench::new(t, mechanism, Admit::Marked);
             let mut random = ChaCha8Rng::seed_from_u64(2018);
             let (mut made, mut refused, mut sent) = (0, 0, 0);
@@ -175,12 +175,12 @@ fn told(web: &Web, workload: &Workload, log: &[Record]) -> (u64, u64) {
     let (mut held, mut bytes, mut cost) = (Lists::default(), 0, 0);
     for record in log {
         match &record.what {
-            What::Paths { lists, .. } => {
+            RecordedEvent::Paths { lists, .. } => {
                 for change in lists {
                     held.follow(change);
                 }
             }
-            What::CoflowFinished { id, .. } => {
+            RecordedEvent::CoflowFinished { id, .. } => {
                 let Some(c) = workload.coflows.iter().find(|c| c.id == *id) else { continue };
                 for f in c
                     .flows
@@ -289,8 +289,8 @@ fn a_lone_coflow_crosses_its_lists(hit: &mut Hit, web: &Web) {
     let mut held = Lists::default();
     for record in hit.log() {
         match &record.what {
-            What::CoflowFinished { .. } => break,
-            What::Paths { lists, .. } => {
+            RecordedEvent::CoflowFinished { .. } => break,
+            RecordedEvent::Paths { lists, .. } => {
                 for change in lists {
                     held.follow(change);
                 }

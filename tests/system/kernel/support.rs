@@ -10,7 +10,7 @@ use heliostat::coflows::{CoflowSpec, FlowSpec};
 use heliostat::fabric::Fabric;
 use heliostat::ids::{CoflowId, HostId, PlaneId, RackId};
 use heliostat::kernel::msg::Tcp;
-use heliostat::kernel::network::Network;
+use heliostat::kernel::network::EmulatedNetwork;
 use heliostat::kernel::ownership::Owned;
 use heliostat::kernel::traffic::{Traffic, TrafficEvent};
 use heliostat::kernel::{Clock, KernelFabric, Mechanism, Serving};
@@ -76,7 +76,7 @@ fn measured(name: &str, test: impl Fn(Mechanism) -> Timing) {
 const BOTH: [Mechanism; 2] = [Mechanism::Timed, Mechanism::Netlink];
 
 fn allowed(name: &str, mechanisms: &[Mechanism], test: impl Fn(&str, Mechanism)) {
-    if let Err(e) = Network::build(
+    if let Err(e) = EmulatedNetwork::build(
         Arc::new(topology(1, BitRate::mbit(1), BitRate::mbit(1), Span::ZERO)),
         "heliostat:probe",
         None,
@@ -131,7 +131,7 @@ impl Bench {
         let serving = serving.into();
         let topology = Arc::new(topology);
         let clock = Clock::start();
-        let net = Network::build(topology.clone(), "heliostat:test", Some(Tcp::default()))
+        let net = EmulatedNetwork::build(topology.clone(), "heliostat:test", Some(Tcp::default()))
             .expect("network");
         let fabric = KernelFabric::install(net, mechanism, serving, clock).expect("fabric");
         let (tx, events) = mpsc::channel();

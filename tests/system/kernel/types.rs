@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use heliostat::coflows::{CoflowSpec, FlowSpec};
 use heliostat::config;
-use heliostat::control::record::{Record, What};
+use heliostat::control::record::{Record, RecordedEvent};
 use heliostat::ids::{CoflowId, HostId};
 use heliostat::paths::List;
 use heliostat::runtime::simulate::simulate;
@@ -37,8 +37,10 @@ fn told(log: &[Record]) -> (Vec<List>, usize) {
     let (mut unmet, mut set) = (0, vec![]);
     for r in log {
         match &r.what {
-            What::Paths { lists, .. } => set.extend(lists.iter().filter_map(|l| l.list.clone())),
-            What::TypesUnmet { pairs, .. } => unmet += pairs,
+            RecordedEvent::Paths { lists, .. } => {
+                set.extend(lists.iter().filter_map(|l| l.list.clone()))
+            }
+            RecordedEvent::TypesUnmet { pairs, .. } => unmet += pairs,
             _ => {}
         }
     }

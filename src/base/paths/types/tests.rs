@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::paths::optimise::{Flow, optimise};
+use crate::paths::optimise::{RoutedFlow, optimise};
 use crate::paths::search;
 use crate::paths::searches::Searches;
 use crate::paths::tests::{all_ways, net, on, rises_then_falls, shape, weight};
@@ -14,7 +14,7 @@ use Tier::{Access, Aggregation, Core, Server};
 
 fn find(n: &Switches, from: u32, to: u32, types: &[Tier]) -> Option<Vec<String>> {
     let (list, _) =
-        cheapest(n, &Load::new(n), (HostId(from), HostId(to)), 1, &Types(types.to_vec()))?;
+        cheapest(n, &SwitchRates::new(n), (HostId(from), HostId(to)), 1, &Types(types.to_vec()))?;
     Some(n.names(&list).into_iter().map(Into::into).collect())
 }
 
@@ -143,7 +143,7 @@ proptest! {
         let racks = g.racks.len();
         let (a, b) = (HostId::from(ends.0 % racks), HostId::from(ends.1 % racks));
         let n = Switches::new(&on(g, 1), Units { access: units.0, aggregation: units.1, core: units.2 });
-        let mut load = Load::new(&n);
+        let mut load = SwitchRates::new(&n);
         (0..n.len() as u32).zip(carried).for_each(|(s, c)| load.take(&List(vec![s]), c));
         let fits = |a: HostId, b: HostId| -> Vec<Vec<u32>> {
             let own = |h: HostId| n.tier(n.stands(h)) == Server;
@@ -183,14 +183,14 @@ proptest! {
         limit in prop::option::of(5u64..60),
     ) {
         let n = net(Graph::fat_tree(4, BitRate(10), limit.map(BitRate)), 2);
-        let of = |f: &(u32, u32, u64, u64, Option<Types>)| Flow {
+        let of = |f: &(u32, u32, u64, u64, Option<Types>)| RoutedFlow {
             from: HostId(f.0), to: HostId(f.1), bytes: f.2, rate: f.3, list: List::default(), types: f.4.clone().unwrap_or_default(),
         };
-        let mut flows: Vec<Flow> = flows.iter().map(of).collect();
-        let mut load = Load::new(&n);
+        let mut flows: Vec<RoutedFlow> = flows.iter().map(of).collect();
+        let mut load = SwitchRates::new(&n);
         let done = optimise(&n, &mut load, &mut flows);
-        let empty = Load::new(&n);
-        let none = |f: &&Flow| types::cheapest(&n, &empty, (f.from, f.to), 0, &f.types).is_none() && !f.types.are_free();
+        let empty = SwitchRates::new(&n);
+        let none = |f: &&RoutedFlow| types::cheapest(&n, &empty, (f.from, f.to), 0, &f.types).is_none() && !f.types.are_free();
         prop_assert_eq!(done.unmet, flows.iter().filter(none).count());
         for f in &flows {
             prop_assert_eq!(n.check(&f.list, (f.from, f.to)), Ok(()));

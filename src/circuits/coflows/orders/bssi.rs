@@ -35,7 +35,7 @@ pub fn bssi_of(loads: &[Vec<(u32, f64)>], weights: &[u32], links: usize) -> Vec<
     let mut users = Users::new(loads, links);
     loads.iter().flatten().for_each(|&(l, s)| total[l as usize] += s);
     // Sums only fall, so what is out of date comes out too early.
-    let mut heap: BinaryHeap<Busy> = (0..links).map(|l| Busy(total[l], l)).collect();
+    let mut heap: BinaryHeap<BusyLink> = (0..links).map(|l| BusyLink(total[l], l)).collect();
     let mut weight: Vec<f64> = weights.iter().map(|&w| f64::from(w)).collect();
     let mut waits: Vec<bool> = loads.iter().map(|l| !l.is_empty()).collect();
     let (mut left, mut last_first) = (
@@ -45,10 +45,10 @@ pub fn bssi_of(loads: &[Vec<(u32, f64)>], weights: &[u32], links: usize) -> Vec<
     while let Some(&latest) = left.last() {
         let busiest = loop {
             match heap.pop() {
-                Some(Busy(sum, l)) if sum.total_cmp(&total[l]).is_ne() => {
-                    heap.push(Busy(total[l], l))
+                Some(BusyLink(sum, l)) if sum.total_cmp(&total[l]).is_ne() => {
+                    heap.push(BusyLink(total[l], l))
                 }
-                Some(Busy(_, l)) => break l,
+                Some(BusyLink(_, l)) => break l,
                 None => break 0,
             }
         };
@@ -60,7 +60,7 @@ pub fn bssi_of(loads: &[Vec<(u32, f64)>], weights: &[u32], links: usize) -> Vec<
             weight[c as usize] -= unit * s;
         }
         loads[chosen].iter().for_each(|&(l, s)| total[l as usize] -= s);
-        heap.push(Busy(total[busiest], busiest));
+        heap.push(BusyLink(total[busiest], busiest));
         waits[chosen] = false;
         left.truncate(left.iter().rposition(|&c| waits[c]).map_or(0, |k| k + 1));
         last_first.push(chosen);
@@ -71,17 +71,17 @@ pub fn bssi_of(loads: &[Vec<(u32, f64)>], weights: &[u32], links: usize) -> Vec<
 
 /// A link and what it has to carry; the largest first, of equals that of the smallest number.
 #[derive(PartialEq)]
-struct Busy(f64, usize);
+struct BusyLink(f64, usize);
 
-impl Eq for Busy {}
+impl Eq for BusyLink {}
 
-impl Ord for Busy {
+impl Ord for BusyLink {
     fn cmp(&self, other: &Self) -> Ordering {
         self.0.total_cmp(&other.0).then(other.1.cmp(&self.1))
     }
 }
 
-impl PartialOrd for Busy {
+impl PartialOrd for BusyLink {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
@@ -138,12 +138,12 @@ fn seconds(demand: &Demand, capacity: &[u64]) -> Vec<(u32, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::coflows::rates::{Group, Path};
+    use crate::coflows::rates::{HostGroup, Path};
     use crate::units::NANOS;
     use proptest::prelude::*;
 
     fn demand(list: &[(u32, u32, u64)]) -> Demand {
-        let group = |&(a, b, bits): &(u32, u32, u64)| Group {
+        let group = |&(a, b, bits): &(u32, u32, u64)| HostGroup {
             path: Path::new(&[a, 4 + b]),
             left: u128::from(bits) * u128::from(NANOS),
         };

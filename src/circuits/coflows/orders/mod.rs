@@ -16,5 +16,5 @@ mod sebf;
 
 pub use bssi::{bssi, bssi_of};
 pub use dclas::{Aalo, Sharing, queue};
-pub use reserving::{Key, Order};
+pub use reserving::{Order, OrderKey};
 pub use sebf::{by_time, sebf};

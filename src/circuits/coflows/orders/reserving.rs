@@ -58,28 +58,28 @@ impl Order {
         sent: u64,
         arrival: Time,
         weight: u32,
-    ) -> Key {
+    ) -> OrderKey {
         match self {
-            Self::Shortest => Key { size: bound(delta).0, weight: 1, arrival: Time::ZERO },
+            Self::Shortest => OrderKey { size: bound(delta).0, weight: 1, arrival: Time::ZERO },
             Self::Weighted => {
-                Key { size: bound(delta).0, weight: weight.max(1), arrival: Time::ZERO }
+                OrderKey { size: bound(delta).0, weight: weight.max(1), arrival: Time::ZERO }
             }
-            Self::Sebf => Key { size: bound(Span::ZERO).0, weight: 1, arrival: Time::ZERO },
-            Self::Fifo => Key { size: 0, weight: 1, arrival },
-            Self::Las => Key { size: sent, weight: 1, arrival },
+            Self::Sebf => OrderKey { size: bound(Span::ZERO).0, weight: 1, arrival: Time::ZERO },
+            Self::Fifo => OrderKey { size: 0, weight: 1, arrival },
+            Self::Las => OrderKey { size: sent, weight: 1, arrival },
         }
     }
 }
 
 /// What a coflow is sorted by: its size over its weight, then its arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Key {
+pub struct OrderKey {
     size: u64,
     weight: u32,
     arrival: Time,
 }
 
-impl Ord for Key {
+impl Ord for OrderKey {
     /// a / b < c / d is a d < c b.
     fn cmp(&self, other: &Self) -> Ordering {
         let (x, y) = (
@@ -90,7 +90,7 @@ impl Ord for Key {
     }
 }
 
-impl PartialOrd for Key {
+impl PartialOrd for OrderKey {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }

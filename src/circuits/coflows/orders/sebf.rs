@@ -29,14 +29,14 @@ pub fn by_time(slowest: &[(u64, u64)]) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::coflows::rates::{Group, Path};
+    use crate::coflows::rates::{HostGroup, Path};
     use crate::units::NANOS;
 
     #[test]
     fn the_bottleneck_decides_not_the_size() {
         // Links 0 and 1 send, 2 and 3 receive; link 1 is slow.
         let d = |list: &[(u32, u32, u64)]| {
-            let group = |&(a, b, bits): &(u32, u32, u64)| Group {
+            let group = |&(a, b, bits): &(u32, u32, u64)| HostGroup {
                 path: Path::new(&[a, b]),
                 left: u128::from(bits) * u128::from(NANOS),
             };

@@ -1,7 +1,7 @@
 //! What one coflow still has to send, laid out so that each rule finds what it asks for without
 //! looking at every flow.
 
-use super::{Free, Path};
+use super::{FreeCapacity, Path};
 use crate::units::NANOS;
 
 mod amounts;
@@ -10,16 +10,16 @@ mod levels;
 mod loads;
 mod words;
 
-pub use levels::{Deltas, Levels, Scratch};
+pub use levels::{CoflowLevels, Deltas, LevelsScratch};
 
 use amounts::Amounts;
-use layout::Layout;
-use loads::Loads;
-use words::{Cell, Word, bit};
+use layout::GroupLayout;
+use loads::DemandLoads;
+use words::{LinkWord, SenderCell, bit};
 
 /// Bytes of a coflow from one host to another: its flows between the same two hosts count as one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Group {
+pub struct HostGroup {
     /// Its links.
     pub path: Path,
     /// What it still has to send: bits per second times nanoseconds, as [`Demand::bits`] rounds up
@@ -29,7 +29,7 @@ pub struct Group {
 
 /// A sender.
 #[derive(Clone, Debug)]
-struct Row {
+struct SenderRow {
     up: u32,
     /// How many of its groups are live.
     live: u32,
@@ -41,14 +41,14 @@ pub struct Demand {
     /// By group: what it still has to send.
     left: Amounts,
     /// Which group is between which interfaces.
-    layout: Layout,
+    layout: GroupLayout,
     /// By group: all its links; empty if no group has others than its two interfaces.
     paths: Vec<Path>,
-    rows: Vec<Row>,
+    rows: Vec<SenderRow>,
     /// Rows by their senders' interfaces.
-    ups: Vec<Word>,
+    ups: Vec<LinkWord>,
     /// Columns by their receivers' interfaces.
-    downs: Vec<Word>,
+    downs: Vec<LinkWord>,
     /// By row, then as in `downs`: which of its groups have something to send.
     to: Vec<u64>,
     /// By column, then as in `ups`: which senders have something to send to this receiver.
@@ -58,7 +58,7 @@ pub struct Demand {
     links: Vec<(u32, u32, u32)>,
     members: Vec<u32>,
     /// What links have to carry, at the last [`Demand::weigh`].
-    loads: Loads,
+    loads: DemandLoads,
 }
 
 impl Demand {
@@ -67,12 +67,12 @@ impl Demand {
     ///
     /// # Panics
     /// If they are in another order.
-    pub fn new(groups: impl IntoIterator<Item = Group>) -> Self {
+    pub fn new(groups: impl IntoIterator<Item = HostGroup>) -> Self {
         let groups = groups.into_iter();
         let many = groups.size_hint().1.unwrap_or(0);
         let (mut left, mut ends, mut paths) =
             (Amounts::with_capacity(many), Vec::with_capacity(many), Vec::new());
-        for Group { path, left: units } in groups {
+        for HostGroup { path, left: units } in groups {
             let plain = path.links().len() == 2;
             if !plain && paths.is_empty() {
                 paths = ends.iter().map(|e: &[u32; 2]| Path::new(e)).collect();
@@ -85,16 +85,16 @@ impl Demand {
         }
         left.shrink_to_fit();
         assert!(ends.is_sorted_by(|a, b| a < b), "groups in order, each pair once");
-        let downs = Word::of(ends.iter().map(|e| e[1]));
+        let downs = LinkWord::of(ends.iter().map(|e| e[1]));
         let mut demand = Self {
             left,
             paths,
             rows: ends
                 .chunk_by(|a, b| a[0] == b[0])
-                .map(|same| Row { up: same[0][0], live: 0 })
+                .map(|same| SenderRow { up: same[0][0], live: 0 })
                 .collect(),
-            ups: Word::of(ends.iter().map(|e| e[0])),
-            layout: Layout::of(ends, &downs),
+            ups: LinkWord::of(ends.iter().map(|e| e[0])),
+            layout: GroupLayout::of(ends, &downs),
             downs,
             ..Self::default()
         };
@@ -112,7 +112,7 @@ impl Demand {
             let ends = self.ends(g);
             row += usize::from(self.rows[row].up != ends[0]);
             if self.left(g) > 0 {
-                let place = Word::place(&self.downs, ends[1] / 64).expect("it is one of them");
+                let place = LinkWord::place(&self.downs, ends[1] / 64).expect("it is one of them");
                 self.open(row, place, ends);
             }
         }
@@ -128,7 +128,7 @@ impl Demand {
         receiver.live |= bit(down);
         let (column, sender) = (
             receiver.number(bit(down)) as usize,
-            Word::place(&self.ups, up / 64).expect("it is one of them"),
+            LinkWord::place(&self.ups, up / 64).expect("it is one of them"),
         );
         self.ups[sender].live |= bit(up);
         self.from[column * self.ups.len() + sender] |= bit(up);
@@ -155,7 +155,7 @@ impl Demand {
     }
 
     /// A group gives back a rate.
-    pub fn give(&self, group: u32, rate: u64, free: &mut Free) {
+    pub fn give(&self, group: u32, rate: u64, free: &mut FreeCapacity) {
         self.ends(group).iter().for_each(|&l| free.give_link(l, rate));
         if !self.is_plain() {
             self.paths[group as usize].links()[2..].iter().for_each(|&l| free.give_link(l, rate));
@@ -163,7 +163,7 @@ impl Demand {
     }
 
     /// A group takes a rate.
-    pub fn take(&self, group: u32, rate: u64, free: &mut Free) {
+    pub fn take(&self, group: u32, rate: u64, free: &mut FreeCapacity) {
         self.ends(group).iter().for_each(|&l| free.take_link(l, rate));
         if !self.is_plain() {
             self.paths[group as usize].links()[2..].iter().for_each(|&l| free.take_link(l, rate));
@@ -171,7 +171,7 @@ impl Demand {
     }
 
     /// Every live group takes the rate that `rate(group)` says. O(groups).
-    pub fn take_all(&self, free: &mut Free, mut rate: impl FnMut(u32) -> u64) {
+    pub fn take_all(&self, free: &mut FreeCapacity, mut rate: impl FnMut(u32) -> u64) {
         if !self.is_plain() {
             return self.live_groups(|g| self.take(g, rate(g), free));
         }
@@ -237,7 +237,7 @@ impl Demand {
     /// The group between these interfaces is done.
     fn close(&mut self, [up, down]: [u32; 2]) {
         self.live -= 1;
-        let place = |words, link| Word::place(words, link / 64).expect("it is one of them");
+        let place = |words, link| LinkWord::place(words, link / 64).expect("it is one of them");
         let (from, to) = (place(&self.ups, up), place(&self.downs, down));
         let sender = &mut self.ups[from];
         let row = sender.number(bit(up)) as usize;
@@ -252,7 +252,7 @@ impl Demand {
     }
 
     /// Calls `each(receivers, groups, which of them are live)` for the words of receivers of a row.
-    fn each_cell(&self, row: usize, mut each: impl FnMut(&Word, Cell, u64)) {
+    fn each_cell(&self, row: usize, mut each: impl FnMut(&LinkWord, SenderCell, u64)) {
         let own = &self.to[row * self.downs.len()..(row + 1) * self.downs.len()];
         self.downs
             .iter()
@@ -269,7 +269,7 @@ impl Demand {
         up: u32,
         mut pick: impl FnMut(u32, u64) -> u64,
     ) -> Option<(u32, u32)> {
-        let (row, width) = (Word::find(&self.ups, up)? as usize, self.downs.len());
+        let (row, width) = (LinkWord::find(&self.ups, up)? as usize, self.downs.len());
         for (place, (receivers, &live)) in
             self.downs.iter().zip(&self.to[row * width..(row + 1) * width]).enumerate()
         {
@@ -291,14 +291,14 @@ impl Demand {
         down: u32,
         mut pick: impl FnMut(u32, u64) -> u64,
     ) -> Option<(u32, u32)> {
-        let (column, width) = (Word::find(&self.downs, down)? as usize, self.ups.len());
+        let (column, width) = (LinkWord::find(&self.downs, down)? as usize, self.ups.len());
         for (senders, &live) in
             self.ups.iter().zip(&self.from[column * width..(column + 1) * width])
         {
             let bit = pick(senders.index, live);
             if bit != 0 {
-                let cell =
-                    self.cell(senders.number(bit) as usize, Word::place(&self.downs, down / 64)?);
+                let cell = self
+                    .cell(senders.number(bit) as usize, LinkWord::place(&self.downs, down / 64)?);
                 return Some((
                     64 * senders.index + bit.trailing_zeros(),
                     cell.number(words::bit(down)),
@@ -316,7 +316,7 @@ impl Demand {
 
     /// The groups of a row to the receivers of the word at a place in `downs`.
     #[inline]
-    fn cell(&self, row: usize, place: usize) -> Cell {
+    fn cell(&self, row: usize, place: usize) -> SenderCell {
         self.layout.cell(row, place, &self.downs)
     }
 
@@ -345,7 +345,11 @@ impl Demand {
     /// Calls `each(group, interfaces)` for the live groups that may have room, in their order:
     /// those of a sender whose interface has nothing left, and those whose receiver's has not, are
     /// passed over. `each` may take from `free`.
-    pub fn open_groups(&self, free: &mut Free, mut each: impl FnMut(&mut Free, u32, [u32; 2])) {
+    pub fn open_groups(
+        &self,
+        free: &mut FreeCapacity,
+        mut each: impl FnMut(&mut FreeCapacity, u32, [u32; 2]),
+    ) {
         if self.downs.iter().all(|w| w.live & free.open(w.index) == 0) {
             return;
         }
@@ -422,8 +426,8 @@ impl Demand {
     /// The places of a group's interfaces among all in use, where senders' come before receivers'.
     fn sides(&self, group: u32) -> [usize; 2] {
         let [up, down] = self.ends(group);
-        let of = |words: &[Word], link: u32| {
-            let word = &words[Word::place(words, link / 64).expect("it is one of them")];
+        let of = |words: &[LinkWord], link: u32| {
+            let word = &words[LinkWord::place(words, link / 64).expect("it is one of them")];
             word.number(bit(link)) as usize
         };
         [of(&self.ups, up), self.rows.len() + of(&self.downs, down)]

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::madd::in_proportion;
-use super::{Demand, Free, Rates, Remainder};
+use super::{Demand, FreeCapacity, Rates, Remainder};
 
 /// One in the fixed point in which a coflow's loads are measured against its largest.
 const ONE: u128 = 1 << 40;
@@ -21,7 +21,7 @@ const ONE: u128 = 1 << 40;
 /// elastic demands*, NSDI 2016, which is dominant resource fairness over links.
 pub fn equal_progress(
     demands: &[&Demand],
-    free: &mut Free,
+    free: &mut FreeCapacity,
     rates: &mut [Rates],
 ) -> Vec<Option<Remainder>> {
     let loads: Vec<Vec<(u32, u64)>> = demands.iter().map(|d| d.loads().collect()).collect();

@@ -5,12 +5,12 @@ use super::Path;
 /// By link: capacity that no flow has been given yet, in bits per second; and as a set of bits
 /// which links have any.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Free {
+pub struct FreeCapacity {
     left: Vec<u64>,
     open: Vec<u64>,
 }
 
-impl Free {
+impl FreeCapacity {
     /// Links with all of these capacities left.
     pub fn new(capacity: &[u64]) -> Self {
         let mut f = Self { left: capacity.to_vec(), open: vec![0; capacity.len().div_ceil(64)] };
@@ -42,8 +42,8 @@ impl Free {
         self.open[word as usize]
     }
 
-    /// What the links `64 * word ..` have left. [`Free::refresh`] must follow before [`Free::open`]
-    /// is asked.
+    /// What the links `64 * word ..` have left. [`FreeCapacity::refresh`] must follow before
+    /// [`FreeCapacity::open`] is asked.
     pub fn cells(&mut self, word: u32) -> &mut [u64] {
         let from = 64 * word as usize;
         let to = self.left.len().min(from + 64);
@@ -61,7 +61,7 @@ impl Free {
         path.links().iter().map(|&l| self.left[l as usize]).min().unwrap_or(0)
     }
 
-    /// Gives a flow over `path` a rate, at most its [`Free::room`].
+    /// Gives a flow over `path` a rate, at most its [`FreeCapacity::room`].
     pub fn take(&mut self, path: &Path, rate: u64) {
         for &l in path.links() {
             self.take_link(l, rate);

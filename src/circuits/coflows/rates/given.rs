@@ -1,6 +1,6 @@
 //! The rates of one coflow.
 
-use super::{Demand, Free};
+use super::{Demand, FreeCapacity};
 
 /// What a group still has to send, and how fast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,7 +133,7 @@ impl Rates {
     }
 
     /// Everything stops, and what was given goes back to the links.
-    pub fn give_back(&mut self, demand: &Demand, free: &mut Free) {
+    pub fn give_back(&mut self, demand: &Demand, free: &mut FreeCapacity) {
         for g in self.given.drain(..) {
             let rate = std::mem::take(&mut self.of[g as usize]);
             if rate > 0 {

@@ -1,6 +1,6 @@
 //! Flow after flow takes all that is left.
 
-use super::{Demand, Free, Rates};
+use super::{Demand, FreeCapacity, Rates};
 
 /// Gives every group of the coflow, in their order, all that its links have left, on top of what it
 /// has.
@@ -16,14 +16,14 @@ use super::{Demand, Free, Rates};
 /// Source: Agarwal et al., *Sincronia: near-optimal network design for coflows*, SIGCOMM 2018,
 /// section 3.3 (greedy rate allocation); Chowdhury et al., *Efficient coflow scheduling with
 /// Varys*, SIGCOMM 2014, section 5.3.4 (work conservation).
-pub fn greedy(demand: &Demand, free: &mut Free, rates: &mut Rates) {
+pub fn greedy(demand: &Demand, free: &mut FreeCapacity, rates: &mut Rates) {
     greedy_but(demand, free, rates, |_| false);
 }
 
 /// [`greedy()`], where a group that could be given something may be passed over: `but(group)`.
 pub fn greedy_but(
     demand: &Demand,
-    free: &mut Free,
+    free: &mut FreeCapacity,
     rates: &mut Rates,
     mut but: impl FnMut(u32) -> bool,
 ) {

@@ -1,6 +1,6 @@
 //! Minimum allocation for desired duration: the flows of a coflow end together.
 
-use super::{Demand, Free, Rates, Remainder};
+use super::{Demand, FreeCapacity, Rates, Remainder};
 
 /// The link on which the coflow takes longest with what is left: (bits, capacity left). `None` if
 /// it has nothing to send. A link without capacity is the slowest of all. Needs [`Demand::weigh`].
@@ -23,7 +23,7 @@ pub fn bottleneck(demand: &Demand, capacity: impl Fn(u32) -> u64) -> Option<(u64
 /// Source: Chowdhury et al., *Efficient coflow scheduling with Varys*, SIGCOMM 2014, section 5.3.1
 /// and pseudocode 1 (`allocBandwidth`), with the slowest link taken from what earlier coflows
 /// leave.
-pub fn madd(demand: &Demand, free: &mut Free, rates: &mut Rates) -> Option<Remainder> {
+pub fn madd(demand: &Demand, free: &mut FreeCapacity, rates: &mut Rates) -> Option<Remainder> {
     let (bits, room) = bottleneck(demand, |l| free.left(l)).filter(|b| b.1 > 0)?;
     // bits <= 2^64 and room < 2^63: a fixed point fraction, so that no group needs a division.
     in_proportion(demand, (u128::from(room) << 64) / u128::from(bits), free, rates)
@@ -34,7 +34,7 @@ pub fn madd(demand: &Demand, free: &mut Free, rates: &mut Rates) -> Option<Remai
 pub fn in_proportion(
     demand: &Demand,
     share: u128,
-    free: &mut Free,
+    free: &mut FreeCapacity,
     rates: &mut Rates,
 ) -> Option<Remainder> {
     let (small, mut last) = (u64::try_from(share).ok(), None);

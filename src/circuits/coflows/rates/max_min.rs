@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::{Demand, Free, Rates};
+use super::{Demand, FreeCapacity, Rates};
 
 /// Gives all live groups of these coflows their max-min fair rates over what is left, and takes
 /// those from `free`. All grow together until a link is full; its groups keep their rate, and the
@@ -12,7 +12,7 @@ use super::{Demand, Free, Rates};
 /// O(groups + links log links).
 ///
 /// Source: Bertsekas and Gallager, *Data Networks*, 2nd edition, section 6.5.2.
-pub fn max_min(demands: &[&Demand], free: &mut Free, rates: &mut [Rates]) {
+pub fn max_min(demands: &[&Demand], free: &mut FreeCapacity, rates: &mut [Rates]) {
     let mut waits: Vec<Vec<bool>> = demands.iter().map(|d| vec![false; d.groups()]).collect();
     // By link: what is left, and how many groups still grow.
     let mut links: Vec<(u64, u64)> = (0..free.links() as u32).map(|l| (free.left(l), 0)).collect();

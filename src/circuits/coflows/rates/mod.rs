@@ -7,7 +7,7 @@
 //! | [`greedy`](greedy()) | flow after flow takes all that its links have left | Sincronia; what Varys leaves over |
 //! | [`equal_progress`](equal_progress()) | all coflows grow together, each in the proportion of its bytes | HUG, DRF |
 //!
-//! Each is a function of [`Demand`]s and of what is [`Free`] on the links. It takes what it gives
+//! Each is a function of [`Demand`]s and of the links' [`FreeCapacity`]. It takes what it gives
 //! from the latter, so rules are chained by the order in which they are called: coflow after
 //! coflow, or one rule after another. Rates are whole bits per second, so no link is ever above its
 //! capacity.
@@ -23,9 +23,9 @@ mod max_min;
 #[cfg(test)]
 mod tests;
 
-pub use demand::{Deltas, Demand, Group, Levels, Scratch};
+pub use demand::{CoflowLevels, Deltas, Demand, HostGroup, LevelsScratch};
 pub use equal_progress::{equal_progress, paces};
-pub use free::Free;
+pub use free::FreeCapacity;
 pub use given::{Rates, Remainder};
 pub use greedy::{greedy, greedy_but};
 pub use madd::{bottleneck, madd};

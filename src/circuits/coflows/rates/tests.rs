@@ -17,7 +17,7 @@ fn demand(list: &[(u32, u32, u64)], cores: bool) -> Demand {
         let mut links = vec![a, 4 + b];
         links.extend((cores && a == 3).then_some(8));
         links.extend((cores && b == 3).then_some(9));
-        Group { path: Path::new(&links), left: u128::from(bits) * u128::from(NANOS) }
+        HostGroup { path: Path::new(&links), left: u128::from(bits) * u128::from(NANOS) }
     };
     let mut d = Demand::new(by.iter().map(group));
     d.weigh();
@@ -34,7 +34,8 @@ proptest! {
         bits in prop::collection::btree_map((0u32..9, 0u32..9), 0u64..1 << 40, 1..81),
         sent in prop::collection::vec(prop::collection::vec((0usize..81, 0u32..80), 0..12), 1..4),
     ) {
-        let group = |((a, b), bits): ((u32, u32), u64)| Group { path: Path::new(&[a, 9 + b]), left: u128::from(bits) * u128::from(NANOS) };
+        let left = |bits: u64| u128::from(bits) * u128::from(NANOS);
+        let group = |((a, b), bits): ((u32, u32), u64)| HostGroup { path: Path::new(&[a, 9 + b]), left: left(bits) };
         let mut d = Demand::new(bits.into_iter().map(group));
         d.weigh();
         for step in sent {
@@ -42,7 +43,7 @@ proptest! {
                 d.sent((k % d.groups()) as u32, 1 << power);
             }
             d.weigh();
-            let anew = (0..d.groups() as u32).map(|g| Group { path: d.path(g), left: d.left(g) });
+            let anew = (0..d.groups() as u32).map(|g| HostGroup { path: d.path(g), left: d.left(g) });
             let mut anew = Demand::new(anew.collect::<Vec<_>>());
             anew.weigh();
             prop_assert!(d.loads().eq(anew.loads()));
@@ -58,25 +59,25 @@ fn given(d: &Demand, r: &Rates) -> Vec<(u32, u32, u64)> {
 fn alone(
     d: &Demand,
     capacity: &[u64],
-    rule: fn(&Demand, &mut Free, &mut Rates),
+    rule: fn(&Demand, &mut FreeCapacity, &mut Rates),
 ) -> Vec<(u32, u32, u64)> {
-    let (mut free, mut rates) = (Free::new(capacity), Rates::new(d.groups()));
+    let (mut free, mut rates) = (FreeCapacity::new(capacity), Rates::new(d.groups()));
     rule(d, &mut free, &mut rates);
     given(d, &rates)
 }
 
-fn fair(d: &Demand, free: &mut Free, rates: &mut Rates) {
+fn fair(d: &Demand, free: &mut FreeCapacity, rates: &mut Rates) {
     max_min(&[d], free, std::slice::from_mut(rates));
 }
 
 /// [`madd()`], held to looking for the group that ends last.
-fn together(d: &Demand, free: &mut Free, rates: &mut Rates) {
+fn together(d: &Demand, free: &mut FreeCapacity, rates: &mut Rates) {
     let last = madd(d, free, rates);
     assert_eq!(last.and_then(|l| l.time()), latest(d, rates));
 }
 
 /// [`equal_progress()`], held to the same.
-fn equally(demands: &[&Demand], free: &mut Free, rates: &mut [Rates]) {
+fn equally(demands: &[&Demand], free: &mut FreeCapacity, rates: &mut [Rates]) {
     let last = equal_progress(demands, free, rates);
     for ((d, r), last) in demands.iter().zip(rates).zip(last) {
         assert_eq!(last.and_then(|l| l.time()), latest(d, r));
@@ -116,7 +117,7 @@ fn one_coflow_by_hand_under_each_rule() {
 fn what_madd_leaves_is_filled_in_order() {
     let (a, b) =
         (demand(&[(0, 0, 40), (1, 0, 10)], false), demand(&[(1, 1, 10), (2, 0, 10)], false));
-    let (mut free, mut rates) = (Free::new(&[100; 10]), [Rates::new(2), Rates::new(2)]);
+    let (mut free, mut rates) = (FreeCapacity::new(&[100; 10]), [Rates::new(2), Rates::new(2)]);
     together(&a, &mut free, &mut rates[0]);
     together(&b, &mut free, &mut rates[1]);
     assert_eq!(given(&a, &rates[0]), [(0, 0, 80), (1, 0, 20)]);
@@ -137,9 +138,9 @@ fn coflows_share_a_link_not_flows() {
     // half its pace.
     let (many, one) =
         (demand(&[(0, 0, 10), (1, 0, 10), (2, 0, 10)], false), demand(&[(3, 0, 30)], false));
-    let both = |a: &Demand, b: &Demand, rule: fn(&[&Demand], &mut Free, &mut [Rates])| {
+    let both = |a: &Demand, b: &Demand, rule: fn(&[&Demand], &mut FreeCapacity, &mut [Rates])| {
         let (mut free, mut rates) =
-            (Free::new(&[100; 10]), [Rates::new(a.groups()), Rates::new(b.groups())]);
+            (FreeCapacity::new(&[100; 10]), [Rates::new(a.groups()), Rates::new(b.groups())]);
         rule(&[a, b], &mut free, &mut rates);
         rates.map(|r| r.total())
     };
@@ -231,12 +232,12 @@ proptest! {
         let owned: Vec<Demand> = lists.iter().map(|(l, cores)| demand(l, *cores)).collect();
         let demands: Vec<&Demand> = owned.iter().collect();
         let none = || demands.iter().map(|d| Rates::new(d.groups())).collect::<Vec<_>>();
-        let settle = |free: &Free, rates: &[Rates]| {
+        let settle = |free: &FreeCapacity, rates: &[Rates]| {
             let used = used(&demands, rates, 10);
             (0..10).all(|l| free.left(l) + used[l as usize] == capacity[l as usize])
         };
 
-        let (mut free, mut rates) = (Free::new(&capacity), none());
+        let (mut free, mut rates) = (FreeCapacity::new(&capacity), none());
         max_min(&demands, &mut free, &mut rates);
         prop_assert!(settle(&free, &rates));
         let twin = twin_max_min(&demands, &capacity);
@@ -244,7 +245,7 @@ proptest! {
             prop_assert_eq!((0..d.groups() as u32).map(|g| rates[c].of(g)).collect::<Vec<_>>(), &twin[c][..]);
         }
 
-        let (mut free, mut rates, mut left) = (Free::new(&capacity), none(), capacity.clone());
+        let (mut free, mut rates, mut left) = (FreeCapacity::new(&capacity), none(), capacity.clone());
         for (c, d) in demands.iter().enumerate() {
             greedy(d, &mut free, &mut rates[c]);
             let twin = twin_greedy(d, &mut left);
@@ -258,12 +259,12 @@ proptest! {
         for (c, d) in demands.iter().enumerate() {
             rates[c].give_back(d, &mut free);
         }
-        prop_assert_eq!(free, Free::new(&capacity));
+        prop_assert_eq!(free, FreeCapacity::new(&capacity));
 
-        let (mut free, mut rates) = (Free::new(&capacity), none());
+        let (mut free, mut rates) = (FreeCapacity::new(&capacity), none());
         demands.iter().zip(&mut rates).for_each(|(d, r)| together(d, &mut free, r));
         prop_assert!(settle(&free, &rates));
-        let (mut free, mut rates) = (Free::new(&capacity), none());
+        let (mut free, mut rates) = (FreeCapacity::new(&capacity), none());
         equally(&demands, &mut free, &mut rates);
         prop_assert!(settle(&free, &rates));
     }
@@ -271,7 +272,7 @@ proptest! {
     #[test]
     fn madd_ends_all_groups_together_and_no_sooner_than_the_bottleneck((list, cores) in any_demand()) {
         let d = demand(&list, cores);
-        let (mut free, mut rates) = (Free::new(&[1 << 40; 10]), Rates::new(d.groups()));
+        let (mut free, mut rates) = (FreeCapacity::new(&[1 << 40; 10]), Rates::new(d.groups()));
         together(&d, &mut free, &mut rates);
         if let Some((bits, room)) = bottleneck(&d, |_| 1 << 40) {
             for (g, rate) in rates.running() {
@@ -288,7 +289,7 @@ proptest! {
         let owned: Vec<Demand> = lists.iter().map(|(l, cores)| demand(l, *cores)).collect();
         let demands: Vec<&Demand> = owned.iter().collect();
         let mut rates: Vec<Rates> = demands.iter().map(|d| Rates::new(d.groups())).collect();
-        let mut free = Free::new(&[1_000_000_000; 10]);
+        let mut free = FreeCapacity::new(&[1_000_000_000; 10]);
         equally(&demands, &mut free, &mut rates);
         for d in demands.iter().filter(|d| d.live() > 0) {
             // But for the rounding of every group and of the weights.
@@ -311,13 +312,13 @@ proptest! {
         d.live_groups(|g| seen.push(g));
         prop_assert_eq!(&seen, &(0..d.groups() as u32).filter(|&g| d.left(g) > 0).collect::<Vec<_>>());
         let mut open = vec![];
-        d.open_groups(&mut Free::new(&[1; 10]), |_, g, _| open.push(g));
+        d.open_groups(&mut FreeCapacity::new(&[1; 10]), |_, g, _| open.push(g));
         prop_assert_eq!(open, seen);
     }
 }
 
 /// What picks one of a word's links, given as bits.
-type Pick<'a> = dyn FnMut(u32, u64) -> u64 + 'a;
+type PickLink<'a> = dyn FnMut(u32, u64) -> u64 + 'a;
 
 /// Interfaces with gaps between them: neighbours, some further on, and one far away.
 fn interface() -> impl Strategy<Value = u32> {
@@ -334,14 +335,14 @@ proptest! {
         ends in prop::collection::vec(any::<prop::sample::Index>(), 0..40),
     ) {
         let list: Vec<((u32, u32), u128)> = pairs.iter().map(|(&(a, b), &live)| ((a, 5000 + b), u128::from(live))).collect();
-        let mut d = Demand::new(list.iter().map(|&((a, b), left)| Group { path: Path::new(&[a, b]), left }));
+        let mut d = Demand::new(list.iter().map(|&((a, b), left)| HostGroup { path: Path::new(&[a, b]), left }));
         let mut live: Vec<bool> = list.iter().map(|g| g.1 > 0).collect();
         for end in ends.iter().filter(|_| !list.is_empty()) {
             let g = end.index(list.len());
             d.sent(g as u32, 1);
             live[g] = false;
         }
-        let seen = |line: &dyn Fn(&mut Pick) -> Option<(u32, u32)>| -> Vec<u32> {
+        let seen = |line: &dyn Fn(&mut PickLink) -> Option<(u32, u32)>| -> Vec<u32> {
             let mut all = vec![];
             let none = line(&mut |word, bits| {
                 all.extend((0..64).filter(|k| bits >> k & 1 == 1).map(|k| 64 * word + k));

@@ -3,9 +3,9 @@
 
 use super::super::symmetric::Symmetric;
 use super::near::Near;
-use super::{Blossom, Edge, Graph, Label, Machine, NO_EDGE, NONE};
+use super::{Blossom, BlossomLabel, BlossomState, NO_EDGE, NONE, OrientedEdge, WeightedGraph};
 
-impl<N: Symmetric, G: Graph<N>> Machine<'_, N, G> {
+impl<N: Symmetric, G: WeightedGraph<N>> BlossomState<'_, N, G> {
     /// Tight edge (u, v) closes an odd cycle through the tree: it becomes one outer blossom.
     pub(super) fn merge(&mut self, u: u32, v: u32) {
         let meet = self.common_ancestor(self.top(u), self.top(v));
@@ -56,7 +56,7 @@ impl<N: Symmetric, G: Graph<N>> Machine<'_, N, G> {
     }
 
     /// Takes `children` into one blossom at the top level.
-    fn new_cycle(&mut self, children: Vec<u32>, links: Vec<Edge>) -> u32 {
+    fn new_cycle(&mut self, children: Vec<u32>, links: Vec<OrientedEdge>) -> u32 {
         let id = self.unused.pop().unwrap_or(self.blossoms.len() as u32);
         let first = self.at(children[0]);
         let (base, via, half) = (first.base, first.via, -self.clock);
@@ -75,7 +75,7 @@ impl<N: Symmetric, G: Graph<N>> Machine<'_, N, G> {
             mark,
             base,
             half,
-            label: Label::Outer,
+            label: BlossomLabel::Outer,
             via,
             children,
             links,
@@ -108,7 +108,7 @@ impl<N: Symmetric, G: Graph<N>> Machine<'_, N, G> {
     fn become_outer_cycle(&mut self, b: u32) {
         let (mut singles, mut cycles) = (Vec::new(), Vec::new());
         for c in self.at(b).children.clone() {
-            if self.at(c).label == Label::Outer {
+            if self.at(c).label == BlossomLabel::Outer {
                 if self.is_cycle(c) {
                     cycles.push(c)
                 } else {
@@ -119,7 +119,7 @@ impl<N: Symmetric, G: Graph<N>> Machine<'_, N, G> {
             let leaves = self.leaves(c);
             self.queue.extend(leaves.iter().rev());
             singles.extend(&leaves);
-            leaves.into_iter().for_each(|v| self.relabel(v, Label::Outer));
+            leaves.into_iter().for_each(|v| self.relabel(v, BlossomLabel::Outer));
         }
         let nearest = G::Near::of(self, b, &singles, &cycles);
         if let Some((slack, edge)) = nearest.rival(self) {
@@ -129,16 +129,16 @@ impl<N: Symmetric, G: Graph<N>> Machine<'_, N, G> {
     }
 
     /// Dissolves a top-level cycle into its children, unlabelled.
-    pub(super) fn dissolve(&mut self, b: u32) -> (Vec<u32>, Vec<Edge>) {
+    pub(super) fn dissolve(&mut self, b: u32) -> (Vec<u32>, Vec<OrientedEdge>) {
         let x = self.at_mut(b);
         let (children, links) = (std::mem::take(&mut x.children), std::mem::take(&mut x.links));
         self.cycles.retain(|&c| c != b);
         self.unused.push(b);
         // At the end of a search no vertex has a label any more.
-        let (kept, is_free) = (self.at(b).mark, self.label(self.at(b).mark) == Label::Free);
+        let (kept, is_free) = (self.at(b).mark, self.label(self.at(b).mark) == BlossomLabel::Free);
         for &c in &children {
             let x = self.at_mut(c);
-            (x.parent, x.label, x.via) = (NONE, Label::Free, NO_EDGE);
+            (x.parent, x.label, x.via) = (NONE, BlossomLabel::Free, NO_EDGE);
             let mark = x.mark;
             if self.is_cycle(c) {
                 self.add_cycle(c);
@@ -147,7 +147,7 @@ impl<N: Symmetric, G: Graph<N>> Machine<'_, N, G> {
             for v in if is_free && mark == kept { vec![] } else { self.leaves(c) } {
                 self.marks[v as usize] = mark;
                 if !is_free {
-                    self.relabel(v, Label::Free);
+                    self.relabel(v, BlossomLabel::Free);
                 }
             }
         }
@@ -231,7 +231,7 @@ impl<N: Symmetric, G: Graph<N>> Machine<'_, N, G> {
 }
 
 /// The edge from child `k` of a cycle to the next one in the given direction, oriented that way.
-fn link(links: &[Edge], k: usize, forward: bool) -> Edge {
+fn link(links: &[OrientedEdge], k: usize, forward: bool) -> OrientedEdge {
     if forward {
         links[k]
     } else {

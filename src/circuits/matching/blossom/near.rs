@@ -1,34 +1,34 @@
 //! The edges of least slack of an outer cycle: for each vertex outside the best one.
 
 use super::super::symmetric::Symmetric;
-use super::{Edge, Graph, Label, Machine, NONE};
+use super::{BlossomLabel, BlossomState, NONE, OrientedEdge, WeightedGraph};
 use crate::steps;
 
 /// Of an outer cycle: to vertices outside, the edge with the least slack.
-pub(in super::super) trait Near<N: Symmetric, G: Graph<N, Near = Self>>:
+pub(in super::super) trait Near<N: Symmetric, G: WeightedGraph<N, Near = Self>>:
     Default
 {
     /// Those of the new cycle `b`, whose vertices are outer: of its vertices `singles`, and of its
     /// `cycles`, which lose theirs.
-    fn of(m: &mut Machine<N, G>, b: u32, singles: &[u32], cycles: &[u32]) -> Self;
+    fn of(m: &mut BlossomState<N, G>, b: u32, singles: &[u32], cycles: &[u32]) -> Self;
 
     /// The edge with the least slack to another outer vertex, and the slack; among equals the one
     /// of the first vertex, to the first vertex.
-    fn rival(&self, m: &Machine<N, G>) -> Option<(N, Edge)>;
+    fn rival(&self, m: &BlossomState<N, G>) -> Option<(N, OrientedEdge)>;
 }
 
 /// A list of vertices outside, each with the vertex inside that has least slack to it, and the
 /// edge's weight: for graphs with few edges.
-pub(in super::super) struct Listed<N>(Vec<(u32, u32, N)>);
+pub(in super::super) struct SparseNear<N>(Vec<(u32, u32, N)>);
 
-impl<N> Default for Listed<N> {
+impl<N> Default for SparseNear<N> {
     fn default() -> Self {
         Self(Vec::new())
     }
 }
 
-impl<N: Symmetric, G: Graph<N, Near = Self>> Near<N, G> for Listed<N> {
-    fn of(m: &mut Machine<N, G>, b: u32, singles: &[u32], cycles: &[u32]) -> Self {
+impl<N: Symmetric, G: WeightedGraph<N, Near = Self>> Near<N, G> for SparseNear<N> {
+    fn of(m: &mut BlossomState<N, G>, b: u32, singles: &[u32], cycles: &[u32]) -> Self {
         steps::count(1 + singles.len() + cycles.len());
         let most = m.most();
         let mut best = std::mem::take(&mut m.scratch.best);
@@ -68,8 +68,8 @@ impl<N: Symmetric, G: Graph<N, Near = Self>> Near<N, G> for Listed<N> {
         Self(found)
     }
 
-    fn rival(&self, m: &Machine<N, G>) -> Option<(N, Edge)> {
-        let outer = self.0.iter().filter(|e| m.label(e.0) == Label::Outer);
+    fn rival(&self, m: &BlossomState<N, G>) -> Option<(N, OrientedEdge)> {
+        let outer = self.0.iter().filter(|e| m.label(e.0) == BlossomLabel::Outer);
         outer.map(|&(x, u, w)| (m.dual(u) + m.dual(x) - w - w, (u, x))).min()
     }
 }
@@ -79,7 +79,7 @@ const PART: usize = 64;
 
 /// By vertex, the vertex inside with the least slack to it: for graphs of not too many vertices,
 /// since each outer cycle at the top has a place for each of them.
-pub(in super::super) struct Laid<N> {
+pub(in super::super) struct DenseNear<N> {
     /// The stored dual of the vertex inside, less twice the edge's weight: by so much its slack and
     /// the other end's dual differ. Half of the largest number if there is no edge; for vertices
     /// inside less than any other key, so that these stay as they are.
@@ -87,14 +87,14 @@ pub(in super::super) struct Laid<N> {
     from: Vec<u32>,
 }
 
-impl<N> Default for Laid<N> {
+impl<N> Default for DenseNear<N> {
     fn default() -> Self {
         Self { keys: Vec::new(), from: Vec::new() }
     }
 }
 
-impl<N: Symmetric, G: Graph<N, Near = Self>> Near<N, G> for Laid<N> {
-    fn of(m: &mut Machine<N, G>, _b: u32, singles: &[u32], cycles: &[u32]) -> Self {
+impl<N: Symmetric, G: WeightedGraph<N, Near = Self>> Near<N, G> for DenseNear<N> {
+    fn of(m: &mut BlossomState<N, G>, _b: u32, singles: &[u32], cycles: &[u32]) -> Self {
         steps::count(1 + singles.len() + cycles.len());
         let mut lists = cycles.iter().map(|&c| std::mem::take(&mut m.blossoms[c as usize].nearest));
         let none = || Self { keys: vec![N::MAX.half(); m.n], from: vec![NONE; m.n] };
@@ -109,7 +109,7 @@ impl<N: Symmetric, G: Graph<N, Near = Self>> Near<N, G> for Laid<N> {
         all
     }
 
-    fn rival(&self, m: &Machine<N, G>) -> Option<(N, Edge)> {
+    fn rival(&self, m: &BlossomState<N, G>) -> Option<(N, OrientedEdge)> {
         let mut best = (N::MAX.half(), (NONE, NONE));
         for (part, begin) in self.keys.chunks(PART).zip((0..).step_by(PART)) {
             let outer = &m.outer[begin..begin + part.len()];

@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{Offer, plain};
+use super::{RowOffer, plain};
 
 #[target_feature(enable = "avx2")]
 fn load(s: &[i64], k: usize) -> __m256i {
@@ -116,7 +116,7 @@ pub(super) fn lift(w: &[i64], shift: u32, base: i64, v: &mut [i64]) -> bool {
 }
 
 #[target_feature(enable = "avx2")]
-pub(super) fn relax(o: Offer, key: &mut [i64], from: &mut [i64]) -> (i64, usize) {
+pub(super) fn relax(o: RowOffer, key: &mut [i64], from: &mut [i64]) -> (i64, usize) {
     let (by, own, base) =
         (_mm_cvtsi64_si128(o.shift.into()), _mm256_set1_epi64x(o.i), _mm256_set1_epi64x(o.base));
     let (mut least, mut at) = ([_mm256_set1_epi64x(i64::MAX); 2], [_mm256_setzero_si256(); 2]);

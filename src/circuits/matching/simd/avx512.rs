@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{Bar, Offer, plain};
+use super::{RowOffer, SlackThreshold, plain};
 
 #[target_feature(enable = "avx512f,avx512vl")]
 fn load(s: &[i64], k: usize) -> __m512i {
@@ -201,7 +201,7 @@ pub(super) fn lift(w: &[i64], shift: u32, base: i64, v: &mut [i64]) -> bool {
 }
 
 #[target_feature(enable = "avx512f,avx512vl")]
-pub(super) fn relax(o: Offer, key: &mut [i64], from: &mut [i64]) -> (i64, usize) {
+pub(super) fn relax(o: RowOffer, key: &mut [i64], from: &mut [i64]) -> (i64, usize) {
     let (by, own, base) =
         (_mm_cvtsi64_si128(o.shift.into()), _mm512_set1_epi64(o.i), _mm512_set1_epi64(o.base));
     let (mut least, mut at) = ([_mm512_set1_epi64(i64::MAX); 2], [_mm512_setzero_si512(); 2]);
@@ -348,7 +348,7 @@ pub(super) fn edges(
     row: &[i64],
     y: &[i64],
     near: &[i64],
-    bar: Bar<i64>,
+    bar: SlackThreshold<i64>,
     found: &mut Vec<(u32, i64)>,
 ) {
     let (least, own) = (_mm512_set1_epi64(bar.least), _mm512_set1_epi64(bar.own));

@@ -1,7 +1,7 @@
 //! The scans as anybody would write them.
 
 use super::super::num::Num;
-use super::{Bar, Offer};
+use super::{RowOffer, SlackThreshold};
 
 pub(super) fn column_max(w: &[i64], shift: u32, v: &mut [i64], best: &mut [i64]) {
     v.fill(i64::MIN);
@@ -55,14 +55,14 @@ pub(super) fn lift(w: &[i64], shift: u32, base: i64, v: &mut [i64]) -> bool {
     less
 }
 
-pub(super) fn relax(o: Offer, key: &mut [i64], from: &mut [i64]) -> (i64, usize) {
+pub(super) fn relax(o: RowOffer, key: &mut [i64], from: &mut [i64]) -> (i64, usize) {
     relax_from(0, o, key, from, (i64::MAX, 0))
 }
 
 /// Goes on after `so_far` at place `k`.
 pub(super) fn relax_from(
     k: usize,
-    o: Offer,
+    o: RowOffer,
     key: &mut [i64],
     from: &mut [i64],
     so_far: (i64, usize),
@@ -122,7 +122,7 @@ pub(in super::super) fn edges<N: Num>(
     row: &[N],
     y: &[N],
     near: &[N],
-    bar: Bar<N>,
+    bar: SlackThreshold<N>,
     found: &mut Vec<(u32, N)>,
 ) {
     let reach = row

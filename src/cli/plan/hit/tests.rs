@@ -15,9 +15,9 @@ fn job(maps: u32, reduces: u32) -> JobList {
     config::read_jobs(&text, "f").unwrap()
 }
 
-fn planned(jobs: &JobList, t: &Topology, units: Units) -> (Plan, Switches) {
+fn planned(jobs: &JobList, t: &Topology, units: Units) -> (HitPlan, Switches) {
     let net = Switches::new(t, units);
-    let options = Options { how: How::default(), seed: 1, matrix: true };
+    let options = HitPlanOptions { how: How::default(), seed: 1, matrix: true };
     (plan(&jobs.jobs[0], t, &net, t.hosts.iter().map(|h| h.slots).collect(), options).unwrap(), net)
 }
 
@@ -61,7 +61,7 @@ fn costs_of_switches_count_and_are_read() {
     let (t, jobs) = (shipped("tree-64"), job(16, 4));
     let (even, net) = planned(&jobs, &t, Units::default());
     let (dear, dear_net) = planned(&jobs, &t, Units { access: 1, aggregation: 5, core: 9 });
-    let cost = |p: &Plan, net: &Switches| {
+    let cost = |p: &HitPlan, net: &Switches| {
         p.flows.iter().map(|f| u128::from(f.bytes) * u128::from(net.cost(&f.list))).sum::<u128>()
     };
     assert_eq!((cost(&even, &net), cost(&dear, &dear_net)), (even.lists.after, dear.lists.after));

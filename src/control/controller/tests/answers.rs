@@ -98,7 +98,7 @@ fn answer() -> impl Strategy<Value = Event> {
     prop_oneof![4 => applied(), 4 => steered(), 4 => probed(), 1 => cost()]
 }
 
-impl World {
+impl ControllerWorld {
     /// Does what the controller wants; `said` is given instead of the answer of its kind, as often
     /// as it is asked for.
     fn answer(&mut self, said: Option<&Event>) {
@@ -137,7 +137,7 @@ impl World {
 }
 
 /// A world with demand for circuits and a flow over the switches.
-fn busy(policy: CircuitPolicy) -> World {
+fn busy(policy: CircuitPolicy) -> ControllerWorld {
     let mut w = world_of(CircuitPolicy { paths: PathPolicy::Hit, ..policy }, network());
     w.backlog.set(RackId(0), RackId(1), 90_000_000);
     let (id, name, bound, priorities) =

@@ -12,7 +12,7 @@ fn declared(at_arrivals: bool) -> CircuitPolicy {
     }
 }
 
-fn arrive(w: &mut World, id: u32, bytes: u64) {
+fn arrive(w: &mut ControllerWorld, id: u32, bytes: u64) {
     let pairs = vec![RackBytes { from: RackId(id), to: RackId(3), bytes: Bytes(bytes) }];
     w.tell(Event::CoflowArrived {
         id: CoflowId(id),
@@ -44,9 +44,12 @@ fn the_cycles_of_the_interval_stay_where_they_are() {
     arrive(&mut w, 0, 50_000_000);
     arrive(&mut w, 1, 50_000_000);
     let wake = w.c.poll_timeout().unwrap();
-    assert_eq!((wake.at, wake.why, wake.skip), (at(130), crate::Why::Arrival, crate::Skip::Never));
+    assert_eq!(
+        (wake.at, wake.why, wake.skip),
+        (at(130), crate::WakeReason::Arrival, crate::Skip::Never)
+    );
     w.run_until(at(130));
-    let stats = |w: &World| (w.snapshot().stats.cycles, w.snapshot().stats.missed_cycles);
+    let stats = |w: &ControllerWorld| (w.snapshot().stats.cycles, w.snapshot().stats.missed_cycles);
     assert_eq!(stats(&w), (2, 0), "one for both, and that at 100 ms");
     assert_eq!(w.c.poll_timeout().map(|w| w.at), Some(at(200)));
     // One that comes with a cycle has that one.
@@ -67,5 +70,5 @@ fn what_needs_no_circuit_causes_no_decision() {
     let mut w = world(CircuitPolicy { scheduler: SchedulerKind::EpsOnly, ..declared(true) });
     w.run_until(at(130));
     arrive(&mut w, 0, 50_000_000);
-    assert_ne!(w.c.poll_timeout().map(|w| w.why), Some(crate::Why::Arrival));
+    assert_ne!(w.c.poll_timeout().map(|w| w.why), Some(crate::WakeReason::Arrival));
 }

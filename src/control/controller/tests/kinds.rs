@@ -21,7 +21,7 @@ fn all_kinds() -> Vec<Plane> {
 }
 
 /// When circuits of an input of plane 0 were set.
-fn set(w: &World, input: u32) -> Vec<Time> {
+fn set(w: &ControllerWorld, input: u32) -> Vec<Time> {
     w.reserved()
         .iter()
         .filter(|r| (r.plane.0, r.input.0) == (0, input))
@@ -74,7 +74,7 @@ fn alone(table: &Timetable, planes: &[Plane]) -> Option<Reservation> {
 /// An interval of a generated run: demand, a circuit set by hand, one given back, and a port that
 /// is down.
 #[derive(Debug)]
-struct Step {
+struct IntervalStep {
     demand: Vec<(u32, u32, u64)>,
     hand: Option<(u32, u32, u32)>,
     back: Option<(u32, u32)>,
@@ -87,14 +87,14 @@ prop_compose! {
         hand in prop::option::of((0..4u32, 0..4u32, 0..4u32)),
         back in prop::option::of((0..4u32, 0..4u32)),
         down in prop::option::weighted(0.2, (0..4u32, 0..4u32)),
-    ) -> Step {
-        Step { demand, hand, back, down }
+    ) -> IntervalStep {
+        IntervalStep { demand, hand, back, down }
     }
 }
 
-impl World {
+impl ControllerWorld {
     /// Lives through a step that ends at `end`.
-    fn step(&mut self, step: &Step, end: Time) {
+    fn step(&mut self, step: &IntervalStep, end: Time) {
         self.backlog = DemandMatrix::zero(4);
         step.demand.iter().for_each(|&(i, j, b)| self.backlog.add(RackId(i), RackId(j), b));
         // Some are refused: a port that is taken, down, or has no circuit.
@@ -141,7 +141,7 @@ proptest! {
         }
         // Nothing breaks and nothing is wanted any more: what is set by hand stays, all else ends,
         // and no circuit blinks.
-        let rest = Step { demand: vec![], hand: None, back: None, down: None };
+        let rest = IntervalStep { demand: vec![], hand: None, back: None, down: None };
         let still = steps.len() as u64 + 400 / interval;
         w.step(&rest, at(100 + interval * still));
         let asked = w.asked.concat().len();

@@ -10,11 +10,11 @@ use utoipa::IntoParams;
 use crate::api::problem::{Problem, Reply};
 use crate::api::state::App;
 use crate::api::wire::{self, Place};
-use crate::coflows::priority::{Change, LAST, Priorities};
+use crate::coflows::priority::{LAST, Priorities, PriorityChange};
 use crate::coflows::{FlowSpec, RackBytes};
 use crate::ids::{FlowId, RackId};
 use crate::paths::types::possible;
-use crate::placement::advisor::{Request, Shuffle};
+use crate::placement::advisor::{PlacementRequest, ShuffleSpec};
 use crate::text;
 use crate::topology::Topology;
 use crate::topology::types::Types;
@@ -69,7 +69,7 @@ fn exists_priority(priority: Option<u8>, pointer: impl FnOnce() -> String) -> Re
 }
 
 /// The change of a coflow of which `flows` flows are sent here.
-pub(super) fn change(body: &wire::CoflowChange, flows: usize) -> Reply<Change> {
+pub(super) fn change(body: &wire::CoflowChange, flows: usize) -> Reply<PriorityChange> {
     if body.priority.is_none() && body.flows.is_empty() {
         return Err(Problem::value("", "what shall change: `priority`, `flows` or both"));
     }
@@ -85,7 +85,7 @@ pub(super) fn change(body: &wire::CoflowChange, flows: usize) -> Reply<Change> {
             ));
         }
     }
-    Ok(Change {
+    Ok(PriorityChange {
         all: body.priority,
         flows: body.flows.iter().map(|f| (FlowId(f.flow), f.priority)).collect(),
     })
@@ -278,7 +278,7 @@ pub(super) fn hold(place: Option<&Place>) -> Span {
 }
 
 /// The placement request of a body.
-pub(super) fn request(app: &App, place: &Place) -> Reply<Request> {
+pub(super) fn request(app: &App, place: &Place) -> Reply<PlacementRequest> {
     let maps = maps(app, place)?;
     ahead("ready_ns", Some(place.ready_ns))?;
     ahead("deadline_ns", place.deadline_ns)?;
@@ -302,10 +302,12 @@ pub(super) fn request(app: &App, place: &Place) -> Reply<Request> {
                 "where the reduce tasks are (`reduces`), or how many are to be placed (`tasks`)",
             ));
         }
-        (Some(reduces), None) => Shuffle::Placed { maps, reduces: placed(app, place, reduces)? },
+        (Some(reduces), None) => {
+            ShuffleSpec::Placed { maps, reduces: placed(app, place, reduces)? }
+        }
         (None, Some(tasks)) => open(app, place, maps, tasks)?,
     };
-    Ok(Request {
+    Ok(PlacementRequest {
         shuffle,
         ready: Span(place.ready_ns.0),
         deadline: place.deadline_ns.map(|l| Span(l.0)),
@@ -391,7 +393,7 @@ fn placed(app: &App, place: &Place, reduces: &[wire::PlacedTasks]) -> Reply<Vec<
     reduces.iter().enumerate().map(one).collect()
 }
 
-fn open(app: &App, place: &Place, maps: Vec<(RackId, Bytes)>, reduces: u32) -> Reply<Shuffle> {
+fn open(app: &App, place: &Place, maps: Vec<(RackId, Bytes)>, reduces: u32) -> Reply<ShuffleSpec> {
     if !(1..=MAX_TASKS).contains(&reduces) {
         return Err(Problem::value("/place/tasks", format!("1 to {MAX_TASKS} reduce tasks")));
     }
@@ -421,7 +423,7 @@ fn open(app: &App, place: &Place, maps: Vec<(RackId, Bytes)>, reduces: u32) -> R
         }
     }
     let by_task = by_task(place, reduces)?;
-    Ok(Shuffle::Open { maps, by_task, reduces, free, at_most: place.at_most, waves: false })
+    Ok(ShuffleSpec::Open { maps, by_task, reduces, free, at_most: place.at_most, waves: false })
 }
 
 /// For each map rack: what every reduce task reads of it; empty if all read the same.

@@ -14,7 +14,7 @@ use crate::coflows::{CoflowSpec, FlowSpec, RackBytes, bounds};
 use crate::control::record::{ProposalState, ProposalView};
 use crate::control::{Event, ProgressBy};
 use crate::demand::DemandMatrix;
-use crate::fabric::{Report, Shipment};
+use crate::fabric::{ReportedEnds, Shipment};
 use crate::ids::CoflowId;
 use crate::placement::advisor::Proposal;
 use crate::runtime::api_sender;
@@ -146,7 +146,7 @@ fn to_send(
     app: &App,
     (id, name, weight): (CoflowId, String, u32),
     content: &Content,
-) -> (CoflowSpec, Report) {
+) -> (CoflowSpec, ReportedEnds) {
     let given = !content.flows.is_empty();
     let flows: Vec<FlowSpec> = if given {
         content.flows.clone()
@@ -156,7 +156,7 @@ fn to_send(
     let (types, priorities) = (content.types.clone(), content.priorities.clone());
     let spec =
         CoflowSpec { weight, types, priorities, ..CoflowSpec::new(id, name, Time::ZERO, flows) };
-    (spec, if given { Report::Flows } else { Report::Coflow })
+    (spec, if given { ReportedEnds::Flows } else { ReportedEnds::Coflow })
 }
 
 /// What tells how far the coflow is.

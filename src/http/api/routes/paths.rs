@@ -16,7 +16,7 @@ use crate::control::Event;
 use crate::control::record::Snapshot;
 use crate::control::routes::{Paths, PathsView};
 use crate::paths::List;
-use crate::plan::paths::{Ends, Ports};
+use crate::plan::paths::{PathEnds, Ports};
 
 /// What is listed.
 #[derive(Deserialize, IntoParams)]
@@ -117,7 +117,7 @@ pub async fn put(
     };
     let list = List(body.value.switches.iter().enumerate().map(number).collect::<Reply<_>>()?);
     if dry_run {
-        return what_if(&app, &before, |p| p.set(Ends { from, to, ports }, list.clone()));
+        return what_if(&app, &before, |p| p.set(PathEnds { from, to, ports }, list.clone()));
     }
     app.tell(Event::ManualList { from, to, ports, list }).await?;
     Ok(Json(wire::PathChange::new(&before, &*view(&app.snapshot())?, true)))
@@ -138,7 +138,7 @@ pub async fn delete(
     let (from, to) = (app.host(&from)?, app.host(&to)?);
     let before = view(&app.snapshot())?;
     if dry_run {
-        return what_if(&app, &before, |p| p.unset(Ends { from, to, ports }));
+        return what_if(&app, &before, |p| p.unset(PathEnds { from, to, ports }));
     }
     app.tell(Event::ManualListEnds { from, to, ports }).await?;
     Ok(Json(wire::PathChange::new(&before, &*view(&app.snapshot())?, true)))

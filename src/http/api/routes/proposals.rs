@@ -15,7 +15,7 @@ use crate::api::wire::{self, CoflowState};
 use crate::coflows::RackBytes;
 use crate::coflows::priority::Priorities;
 use crate::control::record::Snapshot;
-use crate::placement::advisor::{self, Proposal, Request, Shuffle};
+use crate::placement::advisor::{self, PlacementRequest, Proposal, ShuffleSpec};
 use crate::topology::types::Types;
 use crate::units::Span;
 
@@ -107,18 +107,20 @@ pub(super) fn question(
     app: &App,
     what: &wire::CoflowBody,
     pairs: &[RackBytes],
-) -> Reply<Arc<Request>> {
+) -> Reply<Arc<PlacementRequest>> {
     let asked = match &what.place {
         Some(place) => body::request(app, place)?,
-        None => {
-            Request { shuffle: Shuffle::Pairs(pairs.to_vec()), ready: Span::ZERO, deadline: None }
-        }
+        None => PlacementRequest {
+            shuffle: ShuffleSpec::Pairs(pairs.to_vec()),
+            ready: Span::ZERO,
+            deadline: None,
+        },
     };
     Ok(Arc::new(asked))
 }
 
 /// What the controller would do now; computed where it keeps no other request waiting.
-pub(super) async fn propose(app: &App, question: &Arc<Request>) -> Reply<Draft> {
+pub(super) async fn propose(app: &App, question: &Arc<PlacementRequest>) -> Reply<Draft> {
     let (snapshot, topology, question) =
         (app.snapshot(), app.handle.topology.clone(), question.clone());
     let work = move || {

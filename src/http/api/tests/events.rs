@@ -7,7 +7,7 @@ use serde_json::json;
 use super::*;
 use crate::api::state::{FIRST_POSTED, Log, RING};
 use crate::api::wire;
-use crate::control::record::{Record, What};
+use crate::control::record::{Record, RecordedEvent};
 use crate::ids::CoflowId;
 
 /// Reads `n` events: (id, event, data).
@@ -128,7 +128,7 @@ fn forgotten_events_are_a_gap() {
         log.push(Arc::new(Record {
             seq,
             at: Time::ZERO,
-            what: What::CoflowCancelled { id: CoflowId(0), why: None },
+            what: RecordedEvent::CoflowCancelled { id: CoflowId(0), why: None },
         }));
     }
     assert_eq!(log.next(None).unwrap().record.seq, 10);

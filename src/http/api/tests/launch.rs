@@ -15,11 +15,11 @@ use crate::api::problem::{Body, Problem};
 use crate::api::routes::{coflows, proposals};
 use crate::api::state::{App, FIRST_POSTED};
 use crate::api::wire::{self, CoflowState};
-use crate::control::record::What;
+use crate::control::record::RecordedEvent;
 use crate::control::{Action, ProgressBy};
 use crate::fabric::Shipment;
 use crate::ids::CoflowId;
-use crate::placement::advisor::{self, Shuffle};
+use crate::placement::advisor::{self, ShuffleSpec};
 use crate::runtime::handle::Command;
 use crate::units::Bytes;
 
@@ -168,9 +168,9 @@ impl Late {
         let logged = std::iter::from_fn(|| self.controller.poll_action());
         let said = logged.filter_map(|a| match a {
             Action::Log { record } => Some(match record.what {
-                What::CoflowProposed { .. } => "proposed",
-                What::CoflowArrived { .. } => "arrived",
-                What::CoflowCancelled { .. } => "cancelled",
+                RecordedEvent::CoflowProposed { .. } => "proposed",
+                RecordedEvent::CoflowArrived { .. } => "arrived",
+                RecordedEvent::CoflowCancelled { .. } => "cancelled",
                 _ => "else",
             }),
             _ => None,
@@ -270,8 +270,8 @@ fn numbers_of_the_daemon_s_own_workload_are_not_for_clients() {
 async fn a_confirmation_that_the_controller_takes_late_leaves_no_coflow_without_a_sender() {
     let mut l = late();
     let shuffle =
-        Shuffle::Placed { maps: vec![(RackId(0), Bytes(9))], reduces: vec![(RackId(1), 1)] };
-    let request = advisor::Request { shuffle, ready: Span::ZERO, deadline: None };
+        ShuffleSpec::Placed { maps: vec![(RackId(0), Bytes(9))], reduces: vec![(RackId(1), 1)] };
+    let request = advisor::PlacementRequest { shuffle, ready: Span::ZERO, deadline: None };
     let proposal =
         advisor::decide(&l.app.handle.topology, &l.app.snapshot().standing(), &request).unwrap();
     let (id, proposal, expires) = (CoflowId(7), Arc::new(proposal), Time(1_000_000));

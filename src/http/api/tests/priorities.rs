@@ -10,7 +10,7 @@ use crate::api::Sender;
 use crate::api::wire;
 use crate::coflows::CoflowSpec;
 use crate::coflows::priority::Priorities;
-use crate::control::record::What;
+use crate::control::record::RecordedEvent;
 use crate::fabric::{FlowProgress, Shipment};
 use crate::ids::{CoflowId, FlowId};
 use crate::units::Bytes;
@@ -111,7 +111,9 @@ fn priorities_change_under_way_and_again_changes_nothing() {
     let mut log = r.handle.events();
     let mut changed = || {
         let said = |e: Arc<crate::control::record::Record>| match e.what {
-            What::CoflowPrioritised { id, priority, flows } => Some((id.0, priority, flows)),
+            RecordedEvent::CoflowPrioritised { id, priority, flows } => {
+                Some((id.0, priority, flows))
+            }
             _ => None,
         };
         std::iter::from_fn(|| log.try_recv().ok()).filter_map(said).collect::<Vec<_>>()

@@ -62,7 +62,7 @@ fn a_dry_run_says_what_would_be_and_changes_nothing() {
         serde_json::from_str(&r.send("POST", "/api/v1/coflows?dryRun=true", &pairs).text).unwrap();
     assert_eq!(
         (p.chosen.found_by, p.pairs[1].way, p.losers.len() + p.excluded.len()),
-        (wire::Origin::Given, wire::Way::Eps, 0)
+        (wire::PlacementOrigin::Given, wire::Way::Eps, 0)
     );
     assert_eq!(*r.handle.snapshot(), *before);
     r.send("POST", "/api/v1/coflows?dry=true", &ask()).problem(400);
@@ -249,7 +249,7 @@ fn the_coflows_and_circuits_that_there_are_decide() {
     .unwrap();
     assert_eq!(
         (p.chosen.found_by, p.pairs.len(), p.pairs[0].bytes),
-        (wire::Origin::Given, 1, 25 * MB)
+        (wire::PlacementOrigin::Given, 1, 25 * MB)
     );
     body["place"] =
         json!({"maps": [{"rack": 0, "bytes": 50 * MB}], "tasks": 8, "allowed": [0, 1, 2, 3]});
@@ -385,10 +385,10 @@ fn tasks_that_read_unequal_parts_have_a_rack_each() {
 #[test]
 fn a_proposal_may_begin_with_the_flows_as_the_tasks_stand() {
     use crate::coflows::CoflowSpec;
-    use crate::fabric::{Report, Shipment};
+    use crate::fabric::{ReportedEnds, Shipment};
     use crate::ids::HostId;
     #[derive(Default)]
-    struct Notes(std::sync::Mutex<Vec<(CoflowSpec, Report)>>);
+    struct Notes(std::sync::Mutex<Vec<(CoflowSpec, ReportedEnds)>>);
     impl crate::api::Sender for Notes {
         fn send(&self, what: Shipment<'_>) -> Result<(), String> {
             self.0.lock().unwrap().push((what.coflow.clone(), what.report));
@@ -429,7 +429,7 @@ fn a_proposal_may_begin_with_the_flows_as_the_tasks_stand() {
     let (a, b) = (&sent[0], &sent[1]);
     assert_eq!(
         (sent.len(), a.1, a.0.flows.len(), a.0.flows.at(1).to, b.1),
-        (2, Report::Flows, 3, HostId(5), Report::Coflow)
+        (2, ReportedEnds::Flows, 3, HostId(5), ReportedEnds::Coflow)
     );
     assert!(b.0.flows.len() > 1 && b.0.bytes() == Bytes(50 * MB), "spread over the rack's hosts");
 }

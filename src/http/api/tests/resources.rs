@@ -5,7 +5,7 @@ use serde_json::json;
 use super::*;
 use crate::api::state::FIRST_POSTED;
 use crate::api::wire;
-use crate::fabric::{Report, Shipment};
+use crate::fabric::{ReportedEnds, Shipment};
 
 /// The place of the n-th coflow that was posted.
 fn posted(n: u32) -> String {
@@ -543,7 +543,7 @@ fn a_sender_sends_or_says_why_not() {
     impl crate::api::Sender for Picky {
         fn send(&self, Shipment { coflow, report }: Shipment<'_>) -> Result<(), String> {
             assert!(
-                report == Report::Coflow && coflow.flows.len() == 2,
+                report == ReportedEnds::Coflow && coflow.flows.len() == 2,
                 "nine bytes from two hosts: {coflow:?}"
             );
             self.0.lock().unwrap().push(coflow.id.0);
@@ -574,7 +574,7 @@ fn a_sender_sends_or_says_why_not() {
 
 /// Sends nothing, and says what it was asked.
 #[derive(Default)]
-struct Asked(std::sync::Mutex<Vec<(crate::coflows::CoflowSpec, Report)>>);
+struct Asked(std::sync::Mutex<Vec<(crate::coflows::CoflowSpec, ReportedEnds)>>);
 
 impl crate::api::Sender for Asked {
     fn send(&self, what: Shipment<'_>) -> Result<(), String> {
@@ -617,7 +617,7 @@ fn a_coflow_of_flows_is_sent_flow_by_flow_and_its_pairs_follow() {
     );
     let (sent, report) = sender.0.lock().unwrap()[0].clone();
     assert!(
-        report == Report::Flows
+        report == ReportedEnds::Flows
             && sent.flows.iter().map(|f| (f.from.0, f.to.0, f.bytes.0)).eq([
                 (0, 2, 5),
                 (1, 3, 7),
@@ -640,7 +640,7 @@ fn a_coflow_of_flows_is_sent_flow_by_flow_and_its_pairs_follow() {
     // The flow's end goes to the log, while its coflow is open.
     let id = CoflowId(FIRST_POSTED);
     let seen = |e: &crate::control::record::Record| {
-        matches!(e.what, crate::control::record::What::FlowFinished { .. })
+        matches!(e.what, crate::control::record::RecordedEvent::FlowFinished { .. })
     };
     let mut log = r.handle.events();
     r.handle.notify(Event::FlowFinished { id, flow: FlowId(2), bytes: Bytes(9) });

@@ -141,7 +141,7 @@ impl What {
 
 impl From<&record::Record> for Record {
     fn from(r: &record::Record) -> Self {
-        use record::What as W;
+        use record::RecordedEvent as W;
         let (Time(at_ns), seq) = (r.at, r.seq);
         let what = match r.what.clone() {
             W::Cycle { cycle, demand, ops, late } => {

@@ -309,8 +309,8 @@ impl From<decision::Turn> for Turn {
     }
 }
 
-impl From<&decision::Decision> for Decision {
-    fn from(d: &decision::Decision) -> Self {
+impl From<&decision::PlacementDecision> for Decision {
+    fn from(d: &decision::PlacementDecision) -> Self {
         let rule = match d.rule {
             decision::Rule::Home => PlacedBy::Home,
             decision::Rule::FromAfar => PlacedBy::FromAfar,

@@ -35,8 +35,8 @@ pub use paths::{
     SwitchPort, SwitchTier,
 };
 pub use placement::{
-    Candidate, Confirmation, Excluded, Held, Origin, PairWay, Place, PlacedTasks, Proposal,
-    RackOutput, RackSlots, RackTasks, ReservedCircuit, Score, SoonFree, Way,
+    Candidate, Confirmation, Excluded, Held, PairWay, Place, PlacedTasks, PlacementOrigin,
+    Proposal, RackOutput, RackSlots, RackTasks, ReservedCircuit, Score, SoonFree, Way,
 };
 pub use stats::{Failure, Quantiles, Ranges, Stats};
 pub use utilisation::{LinkLoad, Utilisation};

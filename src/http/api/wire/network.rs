@@ -452,8 +452,8 @@ impl From<&record::Snapshot> for Queues {
     }
 }
 
-impl From<&fabric::PortQueues> for PortQueues {
-    fn from(p: &fabric::PortQueues) -> Self {
+impl From<&fabric::PortQueueCounters> for PortQueues {
+    fn from(p: &fabric::PortQueueCounters) -> Self {
         let queue = |q: &fabric::QueueCounters| Queue {
             priority: q.priority,
             bytes: q.bytes,

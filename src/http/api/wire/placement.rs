@@ -8,7 +8,7 @@ use crate::circuits::timetable::Reservation;
 use crate::control::record::{ProposalState, ProposalView};
 use crate::ids::RackId;
 use crate::placement::advisor;
-pub use crate::placement::advisor::Origin;
+pub use crate::placement::advisor::PlacementOrigin;
 
 /// A shuffle: who sends, and the reduce tasks that receive it, each the same share of every rack's
 /// bytes unless `by_task` says more. They are placed already (`reduces`), or are to be placed
@@ -156,7 +156,7 @@ pub struct Proposal {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Excluded {
     /// How it was found.
-    pub found_by: Origin,
+    pub found_by: PlacementOrigin,
     /// Reduce tasks by rack.
     pub racks: Vec<RackTasks>,
     /// Time at which all reduce tasks have slots and the shuffle begins.
@@ -173,7 +173,7 @@ pub struct Excluded {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Candidate {
     /// How it was found.
-    pub found_by: Origin,
+    pub found_by: PlacementOrigin,
     /// Reduce tasks by rack; empty where pairs were given.
     pub racks: Vec<RackTasks>,
     /// Time at which all reduce tasks have slots and the shuffle begins.

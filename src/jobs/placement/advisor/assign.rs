@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use crate::ids::RackId;
-use crate::placement::coscheduler::network::Transfer;
+use crate::placement::coscheduler::network::RackTransfer;
 use crate::units::Bytes;
 
 /// Map output by rack, and what each reduce task reads of it.
@@ -59,7 +59,7 @@ impl Skewed<'_> {
     }
 
     /// The bytes of a placement: by map rack, then as `racks`. O(maps (tasks + racks) + assign).
-    pub(super) fn coflow(&self, racks: &[(RackId, u32)]) -> Vec<Transfer> {
+    pub(super) fn coflow(&self, racks: &[(RackId, u32)]) -> Vec<RackTransfer> {
         let to = self.assign(racks);
         let mut slot = vec![0; racks.iter().map(|r| r.0.index() + 1).max().unwrap_or(0)];
         racks.iter().enumerate().for_each(|(k, r)| slot[r.0.index()] = k);
@@ -70,7 +70,7 @@ impl Skewed<'_> {
                 let sum = &mut sums[slot[rack.index()]];
                 *sum = sum.saturating_add(bytes);
             }
-            out.extend(sums.into_iter().zip(racks).map(|(bytes, r)| Transfer {
+            out.extend(sums.into_iter().zip(racks).map(|(bytes, r)| RackTransfer {
                 from,
                 to: r.0,
                 bytes,
@@ -84,7 +84,7 @@ impl Skewed<'_> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::{NetworkState, Request, Shuffle, decide, decide_slowly};
+    use super::super::{NetworkState, PlacementRequest, ShuffleSpec, decide, decide_slowly};
     use super::*;
     use crate::coflows::bounds::hybrid_racks;
     use crate::demand::DemandMatrix;
@@ -110,8 +110,8 @@ mod tests {
         Topology::uniform("t", racks, 1, mbit(1000), mbit(100), vec![])
     }
 
-    fn ask(by_task: &[Vec<Bytes>], even: bool, slots: &[usize]) -> Request {
-        let shuffle = Shuffle::Open {
+    fn ask(by_task: &[Vec<Bytes>], even: bool, slots: &[usize]) -> PlacementRequest {
+        let shuffle = ShuffleSpec::Open {
             maps: maps(by_task),
             by_task: if even { vec![] } else { by_task.to_vec() },
             reduces: by_task[0].len() as u32,
@@ -119,7 +119,7 @@ mod tests {
             at_most: None,
             waves: false,
         };
-        Request { shuffle, ready: Span::ZERO, deadline: None }
+        PlacementRequest { shuffle, ready: Span::ZERO, deadline: None }
     }
 
     #[test]
@@ -132,7 +132,7 @@ mod tests {
         assert_eq!(skewed.assign(&place), [RackId(0), RackId(2), RackId(1)]);
         let moved = skewed.coflow(&place);
         let between: Vec<_> = moved.iter().filter(|t| t.from != t.to).collect();
-        let sums = |t: &&Transfer| (t.from.0, t.to.0, t.bytes.0);
+        let sums = |t: &&RackTransfer| (t.from.0, t.to.0, t.bytes.0);
         let expected = [(0, 1, 10), (0, 2, 200), (1, 0, 10), (1, 2, 100), (2, 0, 10), (2, 1, 10)];
         assert_eq!(between.iter().map(sums).collect::<Vec<_>>(), expected);
         let p = decide(

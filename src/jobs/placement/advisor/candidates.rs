@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
 use super::assign::Skewed;
-use super::{NetworkState, NoPlacement, Occupancy, Origin, Request, Shuffle};
+use super::{NetworkState, NoPlacement, Occupancy, PlacementOrigin, PlacementRequest, ShuffleSpec};
 use crate::coflows::RackBytes;
 use crate::ids::RackId;
 use crate::placement::cluster::Cluster;
@@ -18,10 +18,10 @@ use crate::units::{Bytes, Span, Time};
 const FEW: u64 = 256;
 
 /// A placement, how it was found, and when its slots are free.
-pub(super) type Found = (Origin, Vec<(RackId, u32)>, Time);
+pub(super) type FoundPlacement = (PlacementOrigin, Vec<(RackId, u32)>, Time);
 
 /// What is asked, in short.
-struct Asked<'a> {
+struct RequestSummary<'a> {
     standing: &'a NetworkState,
     busy: &'a Occupancy<'a>,
     cluster: Cluster,
@@ -37,7 +37,7 @@ struct Asked<'a> {
     waves: bool,
     ready: Span,
     seen: BTreeSet<Vec<(RackId, u32)>>,
-    found: Vec<Found>,
+    found: Vec<FoundPlacement>,
 }
 
 /// Every candidate once; at least one.
@@ -45,9 +45,10 @@ pub(super) fn all(
     topology: &Topology,
     standing: &NetworkState,
     busy: &Occupancy,
-    request: &Request,
-) -> Result<Vec<Found>, NoPlacement> {
-    let Shuffle::Open { maps, by_task, reduces, free, at_most, waves } = &request.shuffle else {
+    request: &PlacementRequest,
+) -> Result<Vec<FoundPlacement>, NoPlacement> {
+    let ShuffleSpec::Open { maps, by_task, reduces, free, at_most, waves } = &request.shuffle
+    else {
         return Ok(vec![]);
     };
     let at_most = at_most.unwrap_or(u32::MAX);
@@ -64,7 +65,7 @@ pub(super) fn all(
     }
     let mut cluster = Cluster::of(topology, standing.threshold);
     cluster.circuits *= u32::from(standing.circuits);
-    let mut asked = Asked {
+    let mut asked = RequestSummary {
         standing,
         busy,
         cluster,
@@ -84,7 +85,7 @@ pub(super) fn all(
     Ok(asked.found)
 }
 
-impl Asked<'_> {
+impl RequestSummary<'_> {
     fn search(&mut self) {
         let worth = if self.cluster.has_circuits() {
             widths(self.maps, self.tasks, &self.cluster)
@@ -94,7 +95,7 @@ impl Asked<'_> {
         let smallest = heavy_racks(self.maps, self.tasks, &self.cluster).iter().map(|m| m.1).min();
         for width in &worth {
             if let Some(d) = smallest.and_then(|s| spread(s, self.tasks, *width, &self.cluster)) {
-                self.with(&d, Origin::Slots);
+                self.with(&d, PlacementOrigin::Slots);
             }
         }
         if self.found.is_empty() {
@@ -117,11 +118,11 @@ impl Asked<'_> {
         found.into_iter().for_each(|r| tasks[r.index()] += 1);
         let racks =
             tasks.into_iter().enumerate().filter(|t| t.1 > 0).map(|(r, n)| (RackId::from(r), n));
-        self.add(Origin::Near, racks.collect());
+        self.add(PlacementOrigin::Near, racks.collect());
     }
 
     /// Placements with `d` tasks a rack, largest first; ExploreSchedule's own is found as `origin`.
-    fn with(&mut self, d: &[u32], origin: Origin) {
+    fn with(&mut self, d: &[u32], origin: PlacementOrigin) {
         let Some(first) =
             explore(d, &self.free, self.cluster.circuits.max(1), |r| self.local[r.index()])
         else {
@@ -132,13 +133,17 @@ impl Asked<'_> {
         let bound = self.bound(d);
         let free: Vec<Time> =
             (0..self.free.len()).map(|r| self.busy.receiver_free(RackId::from(r), bound)).collect();
-        self.pick(d, Origin::Ports, |_, t, r| Some((self.standing.now + t).max(free[r]).0));
+        self.pick(d, PlacementOrigin::Ports, |_, t, r| {
+            Some((self.standing.now + t).max(free[r]).0)
+        });
         let soon = |t: Span| (t <= start).then_some(());
         if self.lit.is_some() {
             let dark = |s: &Self, r: usize| s.lit.as_ref().is_none_or(|l| !l[r]);
-            self.pick(d, Origin::Circuits, |s, t, r| soon(t).map(|()| u64::from(dark(s, r))));
+            self.pick(d, PlacementOrigin::Circuits, |s, t, r| {
+                soon(t).map(|()| u64::from(dark(s, r)))
+            });
         }
-        self.pick(d, Origin::Local, |s, t, r| soon(t).map(|()| u64::MAX - s.local[r]));
+        self.pick(d, PlacementOrigin::Local, |s, t, r| soon(t).map(|()| u64::MAX - s.local[r]));
     }
 
     /// T(C) of the shuffle if no rack of it holds maps: the place in the order that it can hope
@@ -156,7 +161,12 @@ impl Asked<'_> {
 
     /// For each d, largest first, the rack of the smallest key (by when it has d slots, and its
     /// number), each rack once.
-    fn pick(&mut self, d: &[u32], origin: Origin, key: impl Fn(&Self, Span, usize) -> Option<u64>) {
+    fn pick(
+        &mut self,
+        d: &[u32],
+        origin: PlacementOrigin,
+        key: impl Fn(&Self, Span, usize) -> Option<u64>,
+    ) {
         let mut racks: Vec<(RackId, u32)> = Vec::with_capacity(d.len());
         let mut taken = vec![false; self.free.len()];
         for alike in d.chunk_by(|a, b| a == b) {
@@ -186,7 +196,7 @@ impl Asked<'_> {
                 self.tasks / width as u32 + u32::from((k as u32) < self.tasks % width as u32)
             };
             let d: Vec<u32> = (0..width).map(share).collect();
-            self.with(&d, Origin::Even);
+            self.with(&d, PlacementOrigin::Even);
         }
     }
 
@@ -216,7 +226,7 @@ impl Asked<'_> {
         }
         let racks =
             tasks.into_iter().enumerate().filter(|t| t.1 > 0).map(|(r, n)| (RackId::from(r), n));
-        self.add(Origin::Soonest, racks.collect());
+        self.add(PlacementOrigin::Soonest, racks.collect());
     }
 
     /// Every placement, where there are few.
@@ -235,7 +245,7 @@ impl Asked<'_> {
             tasks[k] = left;
             let all =
                 racks.iter().zip(&*tasks).filter(|t| *t.1 > 0).map(|(&r, &n)| (RackId::from(r), n));
-            return self.add(Origin::Any, all.collect());
+            return self.add(PlacementOrigin::Any, all.collect());
         }
         for n in 0..=left {
             tasks[k] = n;
@@ -252,7 +262,7 @@ impl Asked<'_> {
 
     /// Keeps a placement that is possible and new, with the racks of most tasks first: what
     /// rounding leaves, the last rack takes.
-    fn add(&mut self, origin: Origin, mut racks: Vec<(RackId, u32)>) {
+    fn add(&mut self, origin: PlacementOrigin, mut racks: Vec<(RackId, u32)>) {
         racks.sort_unstable_by_key(|&(r, n)| (Reverse(n), r));
         let times: Option<Vec<Span>> = racks.iter().map(|&(r, n)| self.time(r, n)).collect();
         let Some(start) = times.and_then(|t| t.into_iter().max()) else { return };

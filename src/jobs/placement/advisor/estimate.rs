@@ -5,11 +5,11 @@ use std::convert::Infallible;
 use serde::{Deserialize, Serialize};
 
 use super::occupancy::{Occupancy, rotation};
-use super::table::Table;
+use super::table::PortSpans;
 use crate::circuits::timetable::Reservation;
 use crate::coflows::RackBytes;
 use crate::ids::RackId;
-use crate::placement::coscheduler::network::{Network, Transfer};
+use crate::placement::coscheduler::network::{CoflowForecaster, RackTransfer};
 use crate::units::{BitRate, Bytes, NANOS, Span, Time};
 
 /// Bytes of a pair of racks, and how they go.
@@ -29,7 +29,7 @@ pub struct Way {
 
 /// What is to be expected of a shuffle.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Estimate {
+pub struct ShuffleEstimate {
     /// Its completion time.
     pub cct: Span,
     /// No schedule is faster.
@@ -44,7 +44,7 @@ pub struct Estimate {
 
 /// A shuffle's own bytes at a port of the electrical core.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Own {
+pub(super) struct OwnBytes {
     pub total: u64,
     pub longest: u64,
 }
@@ -60,7 +60,7 @@ impl Occupancy<'_> {
     /// What a coflow that begins at `start` can expect. Each pair of racks is given at most once;
     /// bytes that stay in a rack take no time. O(P (log S + s) + open coflows + R), see
     /// [`Occupancy::new`].
-    pub fn estimate(&self, coflow: &[Transfer], start: Time) -> Estimate {
+    pub fn estimate(&self, coflow: &[RackTransfer], start: Time) -> ShuffleEstimate {
         let Ok(e) = self.estimate_while(coflow, start, |_, _| Ok::<(), Infallible>(()));
         e
     }
@@ -69,12 +69,12 @@ impl Occupancy<'_> {
     /// time, and the delay of others.
     pub(super) fn estimate_while<E>(
         &self,
-        coflow: &[Transfer],
+        coflow: &[RackTransfer],
         start: Time,
         go_on: impl Fn(Span, Span) -> Result<(), E>,
-    ) -> Result<Estimate, E> {
+    ) -> Result<ShuffleEstimate, E> {
         let racks = self.topology.rack_count();
-        let crossing = |t: &&Transfer| t.from != t.to && t.bytes > Bytes::ZERO;
+        let crossing = |t: &&RackTransfer| t.from != t.to && t.bytes > Bytes::ZERO;
         let pairs: Vec<RackBytes> = coflow
             .iter()
             .filter(crossing)
@@ -98,9 +98,9 @@ impl Occupancy<'_> {
         let bound = self.bound(&pairs);
         go_on(bound, others)?;
         let mut way: Vec<Option<Reservation>> = vec![None; pairs.len()];
-        let mut core = vec![Own::default(); 2 * racks];
+        let mut core = vec![OwnBytes::default(); 2 * racks];
         pairs.iter().zip(&rides).filter(|r| !r.1).for_each(|(p, _)| self.load(&mut core, p));
-        let mut own = Table::new(self.planes.len(), racks);
+        let mut own = PortSpans::new(self.planes.len(), racks);
         for k in rotation(&pairs, racks, |i, j| self.is_up(i, j)).into_iter().filter(|&k| rides[k])
         {
             let p = &pairs[k];
@@ -127,7 +127,7 @@ impl Occupancy<'_> {
         let took = ways.iter().map(|w| w.until.since(start)).max().unwrap_or(Span::ZERO);
         let mut circuits: Vec<Reservation> = way.into_iter().flatten().collect();
         circuits.sort_unstable_by_key(|r| (r.setup_at, r.plane, r.input));
-        Ok(Estimate { cct: took.max(bound), bound, others, pairs: ways, circuits })
+        Ok(ShuffleEstimate { cct: took.max(bound), bound, others, pairs: ways, circuits })
     }
 
     fn bound(&self, pairs: &[RackBytes]) -> Span {
@@ -141,7 +141,7 @@ impl Occupancy<'_> {
         self.least_time(bytes.into_iter())
     }
 
-    fn load(&self, core: &mut [Own], p: &RackBytes) {
+    fn load(&self, core: &mut [OwnBytes], p: &RackBytes) {
         for port in [p.from.index(), self.topology.rack_count() + p.to.index()] {
             let own = &mut core[port];
             own.total = own.total.saturating_add(p.bytes.0);
@@ -151,12 +151,12 @@ impl Occupancy<'_> {
 
     /// What passes the core at a port with all of a shuffle's bytes there, and `more` of one pair:
     /// what others have there shares alike, pair by pair.
-    pub(super) fn core_bytes(&self, own: Own, port: usize, more: u64) -> u128 {
+    pub(super) fn core_bytes(&self, own: OwnBytes, port: usize, more: u64) -> u128 {
         u128::from(own.total) + u128::from(more) + self.eps[port].beside(own.longest.max(more))
     }
 
     /// How long the core takes for all of a shuffle's bytes at the two ports of a pair.
-    fn core_time(&self, core: &[Own], p: &RackBytes) -> Span {
+    fn core_time(&self, core: &[OwnBytes], p: &RackBytes) -> Span {
         let racks = self.topology.rack_count();
         let port = |rack: RackId, port: usize| {
             let all = self.core_bytes(core[port], port, 0);
@@ -167,7 +167,7 @@ impl Occupancy<'_> {
 
     /// Whether the core would take `long` or longer for this pair, beside what it has of the
     /// shuffle.
-    fn core_takes(&self, core: &[Own], p: &RackBytes, long: Span) -> bool {
+    fn core_takes(&self, core: &[OwnBytes], p: &RackBytes, long: Span) -> bool {
         let racks = self.topology.rack_count();
         let port = |rack: RackId, port: usize| {
             takes(self.uplinks[rack.index()], self.core_bytes(core[port], port, p.bytes.0), long)
@@ -176,8 +176,8 @@ impl Occupancy<'_> {
     }
 }
 
-impl Network for Occupancy<'_> {
-    fn completion(&self, coflow: &[Transfer], start: Span) -> Span {
+impl CoflowForecaster for Occupancy<'_> {
+    fn completion(&self, coflow: &[RackTransfer], start: Span) -> Span {
         self.estimate(coflow, self.standing.now + start).cct
     }
 }

@@ -1,14 +1,14 @@
 //! What a placement costs at least: cheap, and never above its estimate.
 
-use super::estimate::{Own, takes};
+use super::estimate::{OwnBytes, takes};
 use super::occupancy::Occupancy;
 use crate::ids::RackId;
-use crate::placement::coscheduler::network::Transfer;
+use crate::placement::coscheduler::network::RackTransfer;
 use crate::units::{Bytes, Span, Time};
 
 /// What a port has to pass of a shuffle.
 #[derive(Clone, Copy, Default)]
-struct Port {
+struct ShufflePort {
     /// Bytes of pairs that may ride.
     heavy: u64,
     /// The number of these pairs, and of those among them to which no circuit is laid yet.
@@ -17,10 +17,10 @@ struct Port {
     /// The smallest of these pairs.
     smallest: u64,
     /// Bytes of all other pairs.
-    light: Own,
+    light: OwnBytes,
 }
 
-impl Port {
+impl ShufflePort {
     fn carry(&mut self, bytes: u64, rides: bool, joined: bool) {
         if !rides {
             self.light.total = self.light.total.saturating_add(bytes);
@@ -50,21 +50,21 @@ impl Occupancy<'_> {
     /// At each port the larger of two. One is all bytes over all that the port has. The other is
     /// either all pairs that ride, in the port time that is left by the coflows before it, or one
     /// of them at least, the smallest, over the core.
-    pub(super) fn least(&self, coflow: &[Transfer], start: Time) -> Least {
+    pub(super) fn least(&self, coflow: &[RackTransfer], start: Time) -> Least {
         let ports = self.tally(coflow);
         let (low, high) = self.needs_between(&ports);
         let most = |needs: &[Span]| needs.iter().copied().max().unwrap_or(Span::ZERO);
         // Needs are known to the nanosecond a pair, so nearly always these are the same.
         let (first, last) = (self.rank(most(&low)), self.rank(most(&high)));
         let all = self.least_time(ports.iter().map(|p| p.heavy.saturating_add(p.light.total)));
-        let one = |(k, port): (usize, &Port)| self.port_takes(k, port, start, first);
+        let one = |(k, port): (usize, &ShufflePort)| self.port_takes(k, port, start, first);
         let worst = ports.iter().enumerate().map(one).max().unwrap_or(Span::ZERO);
         Least { cct: all.max(worst), others: self.delays(&low, last, start) }
     }
 
-    fn tally(&self, coflow: &[Transfer]) -> Vec<Port> {
+    fn tally(&self, coflow: &[RackTransfer]) -> Vec<ShufflePort> {
         let racks = self.topology.rack_count();
-        let mut ports = vec![Port::default(); 2 * racks];
+        let mut ports = vec![ShufflePort::default(); 2 * racks];
         for t in coflow.iter().filter(|t| t.from != t.to && t.bytes > Bytes::ZERO) {
             let rides = t.bytes >= self.standing.threshold && self.may_ride(t.from, t.to);
             let joined = rides && self.joined[t.from.index() * racks + t.to.index()];
@@ -76,12 +76,12 @@ impl Occupancy<'_> {
 
     /// Each port's need ([`Occupancy::needs`]), between what its bytes take together and a
     /// nanosecond more a pair.
-    fn needs_between(&self, ports: &[Port]) -> (Vec<Span>, Vec<Span>) {
+    fn needs_between(&self, ports: &[ShufflePort]) -> (Vec<Span>, Vec<Span>) {
         let Some(fastest) = self.fastest.map(|k| &self.planes[k]) else {
             return (vec![Span::ZERO; ports.len()], vec![Span::ZERO; ports.len()]);
         };
         let n = self.planes.len() as u64;
-        let need = |p: &Port| {
+        let need = |p: &ShufflePort| {
             let least = fastest.rate.time_for(Bytes(p.heavy)) + fastest.delta * p.circuits;
             (Span(least.0.div_ceil(n)), Span((least + Span(p.circuits)).0.div_ceil(n)))
         };
@@ -89,7 +89,7 @@ impl Occupancy<'_> {
     }
 
     /// How long a port takes at least, from `start`, if the coflows before `rank` go first.
-    fn port_takes(&self, k: usize, port: &Port, start: Time, rank: usize) -> Span {
+    fn port_takes(&self, k: usize, port: &ShufflePort, start: Time, rank: usize) -> Span {
         let racks = self.topology.rack_count();
         let (side, rack) = (k / racks, k % racks);
         let core = |more: u64| self.core_bytes(port.light, k, more);

@@ -3,10 +3,10 @@
 //!
 //! Co-scheduler (ToN 2022) places reduces by when slots become free and by the lower bound T(C) of
 //! the shuffle, alone on the network; which ports are busy it cannot know. [`decide`] takes the
-//! present network ([`NetworkState`]) and a shuffle ([`Request`]), makes placements (`candidates`),
-//! estimates them (`estimate`), and answers with the best, the circuits that it needs, and the
-//! losers. What a placement costs at least is known sooner than its estimate (`least`): those that
-//! cannot win are not estimated.
+//! present network ([`NetworkState`]) and a shuffle ([`PlacementRequest`]), makes placements
+//! (`candidates`), estimates them (`estimate`), and answers with the best, the circuits that it
+//! needs, and the losers. What a placement costs at least is known sooner than its estimate
+//! (`least`): those that cannot win are not estimated.
 //!
 //! A pure function of its arguments: the API asks it over the controller's snapshot, a simulation
 //! over the controller itself.
@@ -44,13 +44,13 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-pub use estimate::{Estimate, Way};
+pub use estimate::{ShuffleEstimate, Way};
 pub use occupancy::Occupancy;
 pub use search::{decide, decide_slowly};
 
 /// A coflow that the network has to carry, or has promised to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Open {
+pub struct PendingCoflow {
     /// Its number.
     pub id: CoflowId,
     /// Time at which it begins, or has begun.
@@ -77,7 +77,7 @@ pub struct NetworkState {
     /// By plane: ports that are neither faulty nor held by hand.
     pub usable: Vec<Usable>,
     /// All coflows that are open or promised, by id.
-    pub coflows: Vec<Arc<Open>>,
+    pub coflows: Vec<Arc<PendingCoflow>>,
 }
 
 impl NetworkState {
@@ -111,7 +111,7 @@ impl NetworkState {
 /// What shall be shuffled.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Shuffle {
+pub enum ShuffleSpec {
     /// These bytes: nothing is left to place.
     Pairs(Vec<RackBytes>),
     /// Map output by rack, to reduce tasks that are placed already: every task takes the same
@@ -145,9 +145,9 @@ pub enum Shuffle {
 
 /// A question to [`decide`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Request {
+pub struct PlacementRequest {
     /// The shuffle.
-    pub shuffle: Shuffle,
+    pub shuffle: ShuffleSpec,
     /// Least time from now until it begins.
     pub ready: Span,
     /// When it shall be over, from now.
@@ -156,9 +156,9 @@ pub struct Request {
 
 /// How a placement was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema), schema(as = Origin))]
 #[serde(rename_all = "kebab-case")]
-pub enum Origin {
+pub enum PlacementOrigin {
     /// The placement that was asked for.
     Given,
     /// Co-scheduler's ExploreSchedule: racks that have slots soonest.
@@ -183,7 +183,7 @@ pub enum Origin {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Candidate {
     /// How it was found.
-    pub origin: Origin,
+    pub origin: PlacementOrigin,
     /// Reduce tasks by rack; empty where pairs were given.
     pub racks: Vec<(RackId, u32)>,
     /// Time at which all reduce tasks have slots and the shuffle begins.
@@ -206,7 +206,7 @@ impl Candidate {
         self.start + self.cct
     }
 
-    fn key(&self) -> (bool, Span, usize, Origin, &[(RackId, u32)]) {
+    fn key(&self) -> (bool, Span, usize, PlacementOrigin, &[(RackId, u32)]) {
         (!self.on_time, self.score, self.racks.len(), self.origin, &self.racks)
     }
 
@@ -248,7 +248,7 @@ impl Candidate {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Excluded {
     /// How it was found.
-    pub origin: Origin,
+    pub origin: PlacementOrigin,
     /// Reduce tasks by rack.
     pub racks: Vec<(RackId, u32)>,
     /// Time at which all reduce tasks have slots and the shuffle begins.

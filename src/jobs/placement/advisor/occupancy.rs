@@ -1,7 +1,7 @@
 //! What a network has to carry already, laid out on its ports.
 
 use super::NetworkState;
-use super::table::{Table, Want, first_fit};
+use super::table::{PortSpans, Want, first_fit};
 use crate::circuits::matching::usable_pair;
 use crate::circuits::timetable::Reservation;
 use crate::coflows::RackBytes;
@@ -67,7 +67,7 @@ pub struct Occupancy<'a> {
     /// By rack: the most that passes its core link and its circuits together, and its hosts'
     /// interfaces.
     pub(super) through: Vec<BitRate>,
-    pub(super) table: Table,
+    pub(super) table: PortSpans,
     /// By pair of racks (from * R + to): a circuit is up or laid, which another coflow may find
     /// lit.
     pub(super) joined: Vec<bool>,
@@ -126,7 +126,7 @@ impl<'a> Occupancy<'a> {
             topology.payload(links).min(topology.payload(topology.rack_nic(r.id)))
         };
         let mut busy = Self {
-            table: Table::new(planes.len(), racks),
+            table: PortSpans::new(planes.len(), racks),
             joined: vec![false; racks * racks],
             // On a duplex plane the way back is lit, too.
             dark: planes
@@ -165,7 +165,7 @@ impl<'a> Occupancy<'a> {
             }
         }
         order.sort_by_key(|(bound, id, _)| (*bound, *id));
-        let own = Table::new(busy.planes.len(), racks);
+        let own = PortSpans::new(busy.planes.len(), racks);
         for (bound, _, c) in order {
             busy.lay(&c, bound, &own);
         }
@@ -231,7 +231,7 @@ impl<'a> Occupancy<'a> {
     }
 
     /// Gives an open coflow its circuits; `none` is an empty table.
-    fn lay(&mut self, c: &Laying, bound: Span, none: &Table) {
+    fn lay(&mut self, c: &Laying, bound: Span, none: &PortSpans) {
         let rank = self.laid.len();
         for k in rotation(&c.pairs, self.topology.rack_count(), |i, j| self.is_up(i, j)) {
             // Its own circuits are in the way, too.
@@ -268,7 +268,7 @@ impl<'a> Occupancy<'a> {
     /// takes.
     pub(super) fn circuit(
         &self,
-        own: &Table,
+        own: &PortSpans,
         p: &RackBytes,
         light: Span,
         start: Time,

@@ -1,33 +1,33 @@
 //! The best of all candidates, estimating as few of them as is safe.
 
 use super::assign::Skewed;
-use super::estimate::Estimate;
+use super::estimate::ShuffleEstimate;
 use super::least::Least;
 use super::{
-    Candidate, Excluded, NetworkState, NoPlacement, Occupancy, Origin, Proposal, Request, Shuffle,
-    candidates,
+    Candidate, Excluded, NetworkState, NoPlacement, Occupancy, PlacementOrigin, PlacementRequest,
+    Proposal, ShuffleSpec, candidates,
 };
 use crate::coflows::RackBytes;
 use crate::ids::RackId;
 use crate::placement::coscheduler::decide::coflow;
-use crate::placement::coscheduler::network::Transfer;
+use crate::placement::coscheduler::network::RackTransfer;
 use crate::topology::Topology;
 use crate::units::{Span, Time};
 
 /// What decides first: not on time, and the score.
-type Cost = (bool, Span);
+type DraftCost = (bool, Span);
 
 /// A candidate with the least that it can cost.
-struct Draft {
-    origin: Origin,
+struct DraftCandidate {
+    origin: PlacementOrigin,
     racks: Vec<(RackId, u32)>,
     start: Time,
-    least: Cost,
+    least: DraftCost,
 }
 
 /// The best placement of a shuffle on the present network: the one with the smallest score among
 /// those that meet the deadline, if any does. Ties go to fewer racks, then to the order of
-/// [`Origin`], then by rack.
+/// [`PlacementOrigin`], then by rack.
 ///
 /// Candidates are estimated in the order of a bound on their cost, until the bound is beyond the
 /// best cost that was found; an estimate is given up when it is. So the best is the best of all, as
@@ -46,16 +46,16 @@ struct Draft {
 pub fn decide(
     topology: &Topology,
     standing: &NetworkState,
-    request: &Request,
+    request: &PlacementRequest,
 ) -> Result<Proposal, NoPlacement> {
-    let search = Search { standing, request, busy: &Occupancy::new(topology, standing) };
+    let search = CandidateSearch { standing, request, busy: &Occupancy::new(topology, standing) };
     let mut drafts = search.drafts(topology, |s, moved, start| {
         let least = s.busy.least(moved, start);
         s.cost(start, least)
     })?;
     drafts.sort_by_key(|d| d.least);
     let (mut best, mut judged, mut excluded): (
-        Option<(Candidate, Estimate)>,
+        Option<(Candidate, ShuffleEstimate)>,
         Vec<Candidate>,
         Vec<Excluded>,
     ) = (None, vec![], vec![]);
@@ -83,70 +83,76 @@ pub fn decide(
 pub fn decide_slowly(
     topology: &Topology,
     standing: &NetworkState,
-    request: &Request,
+    request: &PlacementRequest,
 ) -> Result<Proposal, NoPlacement> {
-    let search = Search { standing, request, busy: &Occupancy::new(topology, standing) };
+    let search = CandidateSearch { standing, request, busy: &Occupancy::new(topology, standing) };
     let drafts = search.drafts(topology, |_, _, _| (false, Span::ZERO))?;
-    let mut all: Vec<(Candidate, Estimate)> =
+    let mut all: Vec<(Candidate, ShuffleEstimate)> =
         drafts.into_iter().filter_map(|d| search.judge(d, None).ok()).collect();
     all.sort_by(|a, b| a.0.key().cmp(&b.0.key()));
     let losers = all.split_off(all.len().min(1));
     Ok(search.answer(all.pop(), losers.into_iter().map(|l| l.0).collect(), vec![]))
 }
 
-struct Search<'a> {
+struct CandidateSearch<'a> {
     standing: &'a NetworkState,
-    request: &'a Request,
+    request: &'a PlacementRequest,
     busy: &'a Occupancy<'a>,
 }
 
-impl Search<'_> {
+impl CandidateSearch<'_> {
     /// All candidates, each with what `least` says of it; at least one.
     fn drafts(
         &self,
         topology: &Topology,
-        least: impl Fn(&Self, &[Transfer], Time) -> Cost,
-    ) -> Result<Vec<Draft>, NoPlacement> {
+        least: impl Fn(&Self, &[RackTransfer], Time) -> DraftCost,
+    ) -> Result<Vec<DraftCandidate>, NoPlacement> {
         let found = match &self.request.shuffle {
-            Shuffle::Pairs(_) => {
-                vec![(Origin::Given, vec![], self.standing.now + self.request.ready)]
+            ShuffleSpec::Pairs(_) => {
+                vec![(PlacementOrigin::Given, vec![], self.standing.now + self.request.ready)]
             }
-            Shuffle::Placed { reduces, .. } => {
-                vec![(Origin::Given, reduces.clone(), self.standing.now + self.request.ready)]
+            ShuffleSpec::Placed { reduces, .. } => {
+                vec![(
+                    PlacementOrigin::Given,
+                    reduces.clone(),
+                    self.standing.now + self.request.ready,
+                )]
             }
-            Shuffle::Open { .. } => {
+            ShuffleSpec::Open { .. } => {
                 candidates::all(topology, self.standing, self.busy, self.request)?
             }
         };
         let alone = found.len() == 1;
-        let draft = |(origin, racks, start): candidates::Found| {
+        let draft = |(origin, racks, start): candidates::FoundPlacement| {
             let least =
                 if alone { (false, Span::ZERO) } else { least(self, &self.moved(&racks), start) };
-            Draft { origin, racks, start, least }
+            DraftCandidate { origin, racks, start, least }
         };
         Ok(found.into_iter().map(draft).collect())
     }
 
     /// The bytes of a placement.
-    fn moved(&self, racks: &[(RackId, u32)]) -> Vec<Transfer> {
+    fn moved(&self, racks: &[(RackId, u32)]) -> Vec<RackTransfer> {
         match &self.request.shuffle {
-            Shuffle::Pairs(pairs) => transfers(pairs),
-            Shuffle::Open { maps, by_task, .. } if !by_task.is_empty() => {
+            ShuffleSpec::Pairs(pairs) => transfers(pairs),
+            ShuffleSpec::Open { maps, by_task, .. } if !by_task.is_empty() => {
                 Skewed { maps, by_task }.coflow(racks)
             }
-            Shuffle::Placed { maps, .. } | Shuffle::Open { maps, .. } => coflow(maps, racks),
+            ShuffleSpec::Placed { maps, .. } | ShuffleSpec::Open { maps, .. } => {
+                coflow(maps, racks)
+            }
         }
     }
 
     /// By reduce task: its rack, where tasks differ.
     fn tasks(&self, racks: &[(RackId, u32)]) -> Vec<RackId> {
         match &self.request.shuffle {
-            Shuffle::Open { maps, by_task, .. } => Skewed { maps, by_task }.assign(racks),
-            Shuffle::Pairs(_) | Shuffle::Placed { .. } => vec![],
+            ShuffleSpec::Open { maps, by_task, .. } => Skewed { maps, by_task }.assign(racks),
+            ShuffleSpec::Pairs(_) | ShuffleSpec::Placed { .. } => vec![],
         }
     }
 
-    fn cost(&self, start: Time, c: Least) -> Cost {
+    fn cost(&self, start: Time, c: Least) -> DraftCost {
         let finish = start + c.cct;
         (!self.on_time(finish), finish.since(self.standing.now) + c.others)
     }
@@ -156,8 +162,12 @@ impl Search<'_> {
     }
 
     /// Its estimate; or nothing but a bound if that is beyond `limit`.
-    fn judge(&self, d: Draft, limit: Option<Cost>) -> Result<(Candidate, Estimate), Excluded> {
-        let beyond = |least: Cost| limit.is_some_and(|l| least > l);
+    fn judge(
+        &self,
+        d: DraftCandidate,
+        limit: Option<DraftCost>,
+    ) -> Result<(Candidate, ShuffleEstimate), Excluded> {
+        let beyond = |least: DraftCost| limit.is_some_and(|l| least > l);
         let go_on = |cct, others| {
             let least = self.cost(d.start, Least { cct, others });
             if beyond(least) { Err(least) } else { Ok(()) }
@@ -173,7 +183,7 @@ impl Search<'_> {
             }
             Ok(e) => {
                 let (late, score) = self.cost(d.start, Least { cct: e.cct, others: e.others });
-                let Draft { origin, racks, start, .. } = d;
+                let DraftCandidate { origin, racks, start, .. } = d;
                 Ok((
                     Candidate {
                         origin,
@@ -193,7 +203,7 @@ impl Search<'_> {
 
     fn answer(
         &self,
-        best: Option<(Candidate, Estimate)>,
+        best: Option<(Candidate, ShuffleEstimate)>,
         mut losers: Vec<Candidate>,
         excluded: Vec<Excluded>,
     ) -> Proposal {
@@ -204,6 +214,6 @@ impl Search<'_> {
     }
 }
 
-fn transfers(pairs: &[RackBytes]) -> Vec<Transfer> {
-    pairs.iter().map(|p| Transfer { from: p.from, to: p.to, bytes: p.bytes }).collect()
+fn transfers(pairs: &[RackBytes]) -> Vec<RackTransfer> {
+    pairs.iter().map(|p| RackTransfer { from: p.from, to: p.to, bytes: p.bytes }).collect()
 }

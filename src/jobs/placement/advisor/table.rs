@@ -9,7 +9,7 @@ use crate::units::{Span, Time};
 
 /// A port that is taken.
 #[derive(Clone, Copy, Debug)]
-struct Taken {
+struct TakenPort {
     from: Time,
     until: Time,
     /// The port at the other end.
@@ -21,10 +21,10 @@ struct Taken {
 /// Spans in which the ports of all planes are taken. On one port they never overlap, so they are in
 /// order by both ends.
 #[derive(Clone, Debug)]
-pub(super) struct Table {
+pub(super) struct PortSpans {
     racks: usize,
     /// By plane, side (inputs, outputs) and rack.
-    ports: Vec<Vec<Taken>>,
+    ports: Vec<Vec<TakenPort>>,
 }
 
 /// What a circuit is wanted for.
@@ -39,7 +39,7 @@ pub(super) struct Want<'a> {
     pub start: Time,
 }
 
-impl Table {
+impl PortSpans {
     /// Every port is free.
     pub fn new(planes: usize, racks: usize) -> Self {
         Self { racks, ports: vec![Vec::new(); planes * 2 * racks] }
@@ -60,7 +60,7 @@ impl Table {
     }
 
     /// The spans of a port that end after `t`.
-    fn after(&self, port: usize, t: Time) -> &[Taken] {
+    fn after(&self, port: usize, t: Time) -> &[TakenPort] {
         let list = &self.ports[port];
         &list[list.partition_point(|s| s.until <= t)..]
     }
@@ -96,7 +96,7 @@ impl Table {
             return t + left;
         }
         // Ends before beginnings, so that no more are taken than there are planes.
-        let edges = |s: &Taken| [(s.from.max(from), true), (s.until, false)];
+        let edges = |s: &TakenPort| [(s.from.max(from), true), (s.until, false)];
         let mut all: Vec<(Time, bool)> =
             lists().flatten().filter(|s| s.rank < rank).flat_map(edges).collect();
         all.sort_unstable();
@@ -137,19 +137,19 @@ impl Table {
         for (port, peer) in self.held(w) {
             let list = &mut self.ports[port];
             let k = list.partition_point(|s| s.from < r.setup_at);
-            list.insert(k, Taken { from: r.setup_at, until: r.until, peer, rank });
+            list.insert(k, TakenPort { from: r.setup_at, until: r.until, peer, rank });
         }
     }
 }
 
 /// A port's spans, walked through once while time goes on.
 #[derive(Clone, Copy)]
-struct Walk<'a> {
-    rest: &'a [Taken],
+struct SpanWalk<'a> {
+    rest: &'a [TakenPort],
     rank: usize,
 }
 
-impl Walk<'_> {
+impl SpanWalk<'_> {
     /// Nothing if the port is free between two instants, which never go back. Else the end of the
     /// first span of coflows before the rank that is in the way and leaves at least `long` behind
     /// it.
@@ -175,19 +175,19 @@ impl Walk<'_> {
 /// own coflow: no other circuit is cut short. One that goes on pays no dark time. Nothing if there
 /// is none before the end of time. O(log spans + spans that are in the way).
 pub(super) fn first_fit(
-    base: &Table,
-    own: &Table,
+    base: &PortSpans,
+    own: &PortSpans,
     up: &Matching,
     from: Time,
     w: &Want,
     rank: usize,
 ) -> Option<Reservation> {
     let mut setup_at = w.start.max(from);
-    let mut walks = [Walk { rest: &[], rank }; 8];
+    let mut walks = [SpanWalk { rest: &[], rank }; 8];
     let mut ports = 0;
     for (k, (port, _)) in base.held(w).enumerate() {
         walks[2 * k].rest = base.after(port, setup_at);
-        walks[2 * k + 1] = Walk { rest: own.after(port, setup_at), rank: usize::MAX };
+        walks[2 * k + 1] = SpanWalk { rest: own.after(port, setup_at), rank: usize::MAX };
         ports = k + 1;
     }
     loop {

@@ -1,12 +1,12 @@
 //! Estimates by hand and against slow twins; decisions against every placement, and their laws.
 
-use super::table::{Table, Want, first_fit};
+use super::table::{PortSpans, Want, first_fit};
 use super::*;
 use crate::circuits::timetable::Timetable;
 use crate::ids::PlaneId;
 use crate::placement::cluster::Cluster;
-use crate::placement::coscheduler::decide::{Question, coflow, decide as on_idle};
-use crate::placement::coscheduler::network::{Idle, Network as _, Transfer};
+use crate::placement::coscheduler::decide::{ScheduleQuestion, coflow, decide as on_idle};
+use crate::placement::coscheduler::network::{CoflowForecaster as _, Idle, RackTransfer};
 use crate::placement::coscheduler::reduces::widths;
 use crate::topology::{Framing, Plane, StopMode};
 use crate::units::BitRate;
@@ -41,12 +41,21 @@ fn pair(from: u32, to: u32, bytes: u64) -> RackBytes {
     RackBytes { from: RackId(from), to: RackId(to), bytes: Bytes(bytes) }
 }
 
-fn open(id: u32, heavy: &[RackBytes]) -> Arc<Open> {
-    Arc::new(Open { id: CoflowId(id), start: Time::ZERO, heavy: heavy.to_vec(), light: vec![] })
+fn open(id: u32, heavy: &[RackBytes]) -> Arc<PendingCoflow> {
+    Arc::new(PendingCoflow {
+        id: CoflowId(id),
+        start: Time::ZERO,
+        heavy: heavy.to_vec(),
+        light: vec![],
+    })
 }
 
-fn ask(pairs: &[RackBytes]) -> Request {
-    Request { shuffle: Shuffle::Pairs(pairs.to_vec()), ready: Span::ZERO, deadline: None }
+fn ask(pairs: &[RackBytes]) -> PlacementRequest {
+    PlacementRequest {
+        shuffle: ShuffleSpec::Pairs(pairs.to_vec()),
+        ready: Span::ZERO,
+        deadline: None,
+    }
 }
 
 /// (input, output, set-up, until) of the circuits of a shuffle of these pairs, and its completion
@@ -78,7 +87,7 @@ fn a_shuffle_waits_for_shorter_coflows_and_not_for_longer_ones() {
     );
     assert_eq!(p.chosen.score, Span(280));
     // One that begins when the short one is over does not wait for it.
-    let later = Request { ready: Span(80), ..ask(&[pair(0, 1, 100)]) };
+    let later = PlacementRequest { ready: Span(80), ..ask(&[pair(0, 1, 100)]) };
     assert_eq!(decide(&t, &s, &later).unwrap().chosen.cct, Span(110));
 }
 
@@ -102,7 +111,7 @@ fn the_core_is_shared_and_taken_where_it_is_faster() {
     assert_eq!(estimate(&t, &s, &[pair(0, 1, 10)]), (vec![], 1000));
     // Beside a pair of 4 bytes and one of 1000, of which 10 pass meanwhile.
     let light = vec![pair(0, 2, 4), pair(2, 1, 1000)];
-    s.coflows = vec![Arc::new(Open { light, ..(*open(1, &[])).clone() })];
+    s.coflows = vec![Arc::new(PendingCoflow { light, ..(*open(1, &[])).clone() })];
     assert_eq!(estimate(&t, &s, &[pair(0, 1, 10)]), (vec![], 2000));
     s.coflows = vec![open(1, &[pair(0, 2, 19)])];
     let fast = Topology {
@@ -133,7 +142,7 @@ fn a_controller_that_knows_its_circuits_places_elsewhere() {
     s.coflows = vec![open(1, &[pair(3, 2, 90)])];
     let maps = vec![(RackId(0), Bytes(100))];
     let free = vec![vec![], vec![], vec![Span(0)], vec![Span(0)]];
-    let shuffle = Shuffle::Open {
+    let shuffle = ShuffleSpec::Open {
         maps,
         by_task: vec![],
         reduces: 1,
@@ -141,11 +150,11 @@ fn a_controller_that_knows_its_circuits_places_elsewhere() {
         at_most: None,
         waves: false,
     };
-    let request = Request { shuffle, ready: Span::ZERO, deadline: None };
+    let request = PlacementRequest { shuffle, ready: Span::ZERO, deadline: None };
     let p = decide(&t, &s, &request).unwrap();
     // Rack 2 is not free before 100: that is enough to know.
     let out = Excluded {
-        origin: Origin::Slots,
+        origin: PlacementOrigin::Slots,
         racks: vec![(RackId(2), 1)],
         start: Time::ZERO,
         late: false,
@@ -162,10 +171,10 @@ fn a_controller_that_knows_its_circuits_places_elsewhere() {
     );
     assert_eq!(
         (p.losers[0].origin, p.losers[0].cct, &p.losers[0].racks),
-        (Origin::Slots, Span(210), &vec![(RackId(2), 1)])
+        (PlacementOrigin::Slots, Span(210), &vec![(RackId(2), 1)])
     );
     let c = Cluster::of(&t, Bytes(10));
-    let q = Question {
+    let q = ScheduleQuestion {
         cluster: &c,
         maps: &[(RackId(0), Bytes(100))],
         reduces: 1,
@@ -185,7 +194,7 @@ fn what_does_not_fit_is_said() {
     let s = NetworkState::idle(&t, Bytes(10));
     let ask = |reduces, free: &[usize], at_most, waves| {
         let free = free.iter().map(|&n| vec![Span::ZERO; n]).collect();
-        let shuffle = Shuffle::Open {
+        let shuffle = ShuffleSpec::Open {
             maps: vec![(RackId(0), Bytes(100))],
             by_task: vec![],
             reduces,
@@ -193,7 +202,7 @@ fn what_does_not_fit_is_said() {
             at_most,
             waves,
         };
-        decide(&t, &s, &Request { shuffle, ready: Span::ZERO, deadline: None })
+        decide(&t, &s, &PlacementRequest { shuffle, ready: Span::ZERO, deadline: None })
     };
     assert_eq!(ask(5, &[2, 2, 0], None, false), Err(NoPlacement::Slots { tasks: 5, slots: 4 }));
     assert_eq!(ask(3, &[2, 2, 0], Some(1), false), Err(NoPlacement::Slots { tasks: 3, slots: 2 }));
@@ -224,7 +233,7 @@ fn on_an_idle_cluster_of_the_papers_size_it_is_co_schedulers_choice() {
         let free: Vec<Vec<Span>> = (0..c.racks as u32)
             .map(|r| if r < racks { vec![] } else { vec![Span::ZERO; 200] })
             .collect();
-        let q = Question {
+        let q = ScheduleQuestion {
             cluster: &c,
             maps: &maps,
             reduces,
@@ -233,11 +242,12 @@ fn on_an_idle_cluster_of_the_papers_size_it_is_co_schedulers_choice() {
         };
         let own = on_idle(&q, &Idle(&c)).unwrap();
         let shuffle =
-            Shuffle::Open { maps, by_task: vec![], reduces, free, at_most: None, waves: true };
-        let p = decide(&t, &s, &Request { shuffle, ready: Span::ZERO, deadline: None }).unwrap();
+            ShuffleSpec::Open { maps, by_task: vec![], reduces, free, at_most: None, waves: true };
+        let p = decide(&t, &s, &PlacementRequest { shuffle, ready: Span::ZERO, deadline: None })
+            .unwrap();
         assert_eq!(
             (p.chosen.origin, &p.chosen.racks),
-            (Origin::Slots, &own.best().racks),
+            (PlacementOrigin::Slots, &own.best().racks),
             "{gb} GB from {racks} racks"
         );
         assert!(p.chosen.cct >= own.best().cct && p.chosen.others == Span::ZERO);
@@ -255,8 +265,8 @@ fn circuits_of_one_coflow_follow_each_other() {
 
 /// The first instant from which a circuit fits, looked for one by one.
 fn slow_fit(
-    base: &Table,
-    own: &Table,
+    base: &PortSpans,
+    own: &PortSpans,
     up: &Matching,
     from: Time,
     w: &Want,
@@ -279,9 +289,9 @@ fn slow_fit(
 }
 
 /// Racks, open coflows, map output and slots; small numbers.
-type Case = (Vec<(u32, u32, u64)>, Vec<u64>, Vec<Vec<u64>>);
+type ShuffleCase = (Vec<(u32, u32, u64)>, Vec<u64>, Vec<Vec<u64>>);
 
-fn case(racks: u32, slots: usize) -> impl Strategy<Value = Case> {
+fn case(racks: u32, slots: usize) -> impl Strategy<Value = ShuffleCase> {
     // Some sizes and times are alike, so that placements are as good as others.
     let coflows = prop::collection::vec(
         (0..racks, 0..racks, prop_oneof![1 => Just(100u64), 2 => 20u64..400]),
@@ -294,7 +304,11 @@ fn case(racks: u32, slots: usize) -> impl Strategy<Value = Case> {
     (coflows, maps, free)
 }
 
-fn build(t: &Topology, (coflows, maps, free): &Case, reduces: u32) -> (NetworkState, Request) {
+fn build(
+    t: &Topology,
+    (coflows, maps, free): &ShuffleCase,
+    reduces: u32,
+) -> (NetworkState, PlacementRequest) {
     let mut s = NetworkState::idle(t, Bytes(20));
     let one = |(k, &(i, j, b)): (usize, &(u32, u32, u64))| open(k as u32, &[pair(i, j, b)]);
     s.coflows = coflows.iter().filter(|c| c.0 != c.1).enumerate().map(one).collect();
@@ -311,8 +325,8 @@ fn build(t: &Topology, (coflows, maps, free): &Case, reduces: u32) -> (NetworkSt
     };
     let free = free.iter().map(sorted).collect();
     let shuffle =
-        Shuffle::Open { maps, by_task: vec![], reduces, free, at_most: None, waves: false };
-    (s, Request { shuffle, ready: Span::ZERO, deadline: None })
+        ShuffleSpec::Open { maps, by_task: vec![], reduces, free, at_most: None, waves: false };
+    (s, PlacementRequest { shuffle, ready: Span::ZERO, deadline: None })
 }
 
 /// Every way to put tasks on racks, slots observed.
@@ -332,7 +346,7 @@ fn placements(free: &[Vec<Span>], tasks: u32) -> Vec<Vec<(RackId, u32)>> {
 /// A network in any state: faults, circuits that are up, coflows that begin later and have light
 /// pairs.
 #[derive(Clone, Debug)]
-struct State {
+struct GeneratedState {
     planes: Vec<(bool, u64, u64)>,
     up: Vec<(u32, u32)>,
     broken: Vec<u32>,
@@ -353,17 +367,17 @@ prop_compose! {
         starts in prop::collection::vec(0u64..300, 6),
         from in 0u64..50,
         uplink in 1u64..100,
-    ) -> State {
-        State { planes, up, broken, light, heavy, starts, from, uplink }
+    ) -> GeneratedState {
+        GeneratedState { planes, up, broken, light, heavy, starts, from, uplink }
     }
 }
 
 fn dress(
     racks: usize,
-    state: &State,
-    case: &Case,
+    state: &GeneratedState,
+    case: &ShuffleCase,
     reduces: u32,
-) -> (Topology, NetworkState, Request) {
+) -> (Topology, NetworkState, PlacementRequest) {
     let mut t = network(racks, state.planes.len());
     for (p, &(duplex, rate, delta)) in t.planes.iter_mut().zip(&state.planes) {
         (p.duplex, p.rate, p.delta) = (duplex, BitRate(FAST.0 * rate), Span(delta));
@@ -399,7 +413,7 @@ proptest! {
         (at_most, deadline, waves) in (prop::option::of(1u32..4), prop::option::of(0u64..4000), any::<bool>()),
     ) {
         let (t, s, mut request) = dress(8, &state, &c, reduces);
-        if let Shuffle::Open { at_most: most, waves: w, .. } = &mut request.shuffle { (*most, *w) = (at_most, waves); }
+        if let ShuffleSpec::Open { at_most: most, waves: w, .. } = &mut request.shuffle { (*most, *w) = (at_most, waves); }
         request.deadline = deadline.map(Span);
         let (fast, slow) = match (decide(&t, &s, &request), decide_slowly(&t, &s, &request)) {
             (Ok(fast), Ok(slow)) => (fast, slow),
@@ -424,7 +438,8 @@ proptest! {
         bytes in prop::collection::btree_map((0u32..6, 0u32..6), 1u64..400, 1..12),
     ) {
         let (t, s, _) = dress(6, &state, &c, 1);
-        let moved: Vec<Transfer> = bytes.iter().map(|(&(i, j), &b)| Transfer { from: RackId(i), to: RackId(j), bytes: Bytes(b) }).collect();
+        let moved = bytes.iter().map(|(&(i, j), &b)| RackTransfer { from: RackId(i), to: RackId(j), bytes: Bytes(b) });
+        let moved: Vec<RackTransfer> = moved.collect();
         let busy = Occupancy::new(&t, &s);
         let (least, e) = (busy.least(&moved, Time(start)), busy.estimate(&moved, Time(start)));
         prop_assert!(least.cct <= e.cct && least.others <= e.others, "{least:?} {e:?}");
@@ -442,7 +457,7 @@ proptest! {
     ) {
         prop_assume!(i != j);
         let t = network(3, 1);
-        let (mut base, none) = (Table::new(1, 3), Table::new(1, 3));
+        let (mut base, none) = (PortSpans::new(1, 3), PortSpans::new(1, 3));
         let plane = &t.planes[0];
         let mut up = Matching::empty(3);
         if is_up { up.connect(RackId(i), RackId(j)); }
@@ -465,7 +480,7 @@ proptest! {
     fn the_best_of_few_placements_is_the_best_of_all(c in case(4, 3), reduces in 1u32..5) {
         let t = network(4, 1);
         let (s, request) = build(&t, &c, reduces);
-        let Shuffle::Open { maps, free, .. } = &request.shuffle else { unreachable!() };
+        let ShuffleSpec::Open { maps, free, .. } = &request.shuffle else { unreachable!() };
         let busy = Occupancy::new(&t, &s);
         let score = |mut racks: Vec<(RackId, u32)>| {
             racks.sort_by_key(|&(r, n)| (std::cmp::Reverse(n), r));
@@ -489,9 +504,9 @@ proptest! {
     ) {
         let t = network(8, planes);
         let (s, mut request) = build(&t, &c, reduces);
-        if let Shuffle::Open { at_most: most, .. } = &mut request.shuffle { *most = at_most; }
+        if let ShuffleSpec::Open { at_most: most, .. } = &mut request.shuffle { *most = at_most; }
         request.deadline = deadline.map(Span);
-        let Shuffle::Open { maps, free, .. } = &request.shuffle else { unreachable!() };
+        let ShuffleSpec::Open { maps, free, .. } = &request.shuffle else { unreachable!() };
         let answer = decide(&t, &s, &request);
         prop_assert_eq!(&answer, &decide(&t, &s, &request), "the same question, the same answer");
         let slots: usize = free.iter().map(|f| f.len().min(at_most.unwrap_or(u32::MAX) as usize)).sum();
@@ -531,12 +546,12 @@ proptest! {
         // Maps on racks of their own, each with as much.
         let t = network(14, 1);
         let maps: Vec<(RackId, Bytes)> = (10..10 + racks).map(|r| (RackId::from(r), Bytes(each * 100))).collect();
-        let c: Case = (vec![], vec![], free.into_iter().chain(vec![vec![]; 4]).collect());
+        let c: ShuffleCase = (vec![], vec![], free.into_iter().chain(vec![vec![]; 4]).collect());
         let (s, mut request) = build(&t, &c, reduces);
-        if let Shuffle::Open { maps: m, .. } = &mut request.shuffle { m.clone_from(&maps); }
-        let Shuffle::Open { free, .. } = &request.shuffle else { unreachable!() };
+        if let ShuffleSpec::Open { maps: m, .. } = &mut request.shuffle { m.clone_from(&maps); }
+        let ShuffleSpec::Open { free, .. } = &request.shuffle else { unreachable!() };
         let cluster = Cluster::of(&t, s.threshold);
-        let q = Question { cluster: &cluster, maps: &maps, reduces, widths: &widths(&maps, reduces, &cluster), free };
+        let q = ScheduleQuestion { cluster: &cluster, maps: &maps, reduces, widths: &widths(&maps, reduces, &cluster), free };
         let own = on_idle(&q, &Idle(&cluster)).unwrap();
         let busy = Occupancy::new(&t, &s);
         let sorted = |r: &Vec<(RackId, u32)>| {
@@ -551,7 +566,7 @@ proptest! {
         // Where T(C) is reached it is the same choice, unless a placement that Co-scheduler does
         // not consider ends sooner.
         prop_assume!(own.candidates.iter().all(|c| cct(&c.racks) == c.cct));
-        let same = (ours.origin, &ours.racks) == (Origin::Slots, &sorted(&own.best().racks));
-        prop_assert!(same || ours.origin != Origin::Slots && ours.finish().since(Time::ZERO) < its, "{ours:?} for {:?}", own.best());
+        let same = (ours.origin, &ours.racks) == (PlacementOrigin::Slots, &sorted(&own.best().racks));
+        prop_assert!(same || ours.origin != PlacementOrigin::Slots && ours.finish().since(Time::ZERO) < its, "{ours:?} for {:?}", own.best());
     }
 }

@@ -17,7 +17,7 @@ use super::missed::{Missed, YARN};
 use crate::ids::{JobId, RackId};
 use crate::placement::hdfs;
 use crate::placement::policy::{
-    Alarm, Block, Locality, Order, Pick, Placement, ReduceStart, View, first_of,
+    Block, JobOrder, Locality, OfferAlarm, Pick, Placement, ReduceStart, View, first_of,
 };
 use crate::placement::spec::{Common, PolicyOptions};
 use crate::units::{Bytes, Span, Time};
@@ -41,7 +41,7 @@ impl PolicyOptions for DelayOptions {
 pub struct CapacityOptions {}
 
 impl PolicyOptions for CapacityOptions {
-    const ORDER: Order = Order::Capacity;
+    const ORDER: JobOrder = JobOrder::Capacity;
     const REDUCES: ReduceStart = ReduceStart::RampUp;
     const COUNTS_OFFERS: bool = true;
     const MISSED: Option<u32> = Some(YARN);
@@ -71,7 +71,7 @@ impl Delay {
 #[derive(Clone, Debug)]
 pub enum Waits {
     /// They wait by time.
-    Times(Times),
+    Times(SkippedJobs),
     /// They wait by offers, as in Yarn.
     Offers(Missed),
 }
@@ -88,7 +88,7 @@ impl Waits {
     /// `host` until a job may run in the rack of its block, `rack` longer until it may run
     /// anywhere.
     pub fn by_time(host: Span, rack: Span) -> Self {
-        Self::Times(Times::new(host, rack))
+        Self::Times(SkippedJobs::new(host, rack))
     }
 
     /// Whether a stage may take a slot now that is `near` to one of its blocks; if not, its job has
@@ -134,11 +134,11 @@ impl Waits {
 
 /// Jobs that have been skipped, and since when.
 #[derive(Clone, Debug)]
-pub struct Times {
+pub struct SkippedJobs {
     host: Span,
     rack: Span,
     since: BTreeMap<JobId, Skipped>,
-    alarm: Alarm,
+    alarm: OfferAlarm,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -148,9 +148,9 @@ struct Skipped {
     level: Locality,
 }
 
-impl Times {
+impl SkippedJobs {
     fn new(host: Span, rack: Span) -> Self {
-        Self { host, rack, since: BTreeMap::new(), alarm: Alarm::default() }
+        Self { host, rack, since: BTreeMap::new(), alarm: OfferAlarm::default() }
     }
 
     fn may(&mut self, now: Time, job: JobId, near: Locality) -> bool {
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn a_job_climbs_from_host_to_rack_to_anywhere() {
-        let mut w = Times::new(Span(10), Span(20));
+        let mut w = SkippedJobs::new(Span(10), Span(20));
         let j = JobId(0);
         assert!(w.may(Time(100), j, Locality::Host));
         assert!(!w.may(Time(100), j, Locality::Rack) && w.alarm.at() == Some(Time(110)));
@@ -250,9 +250,9 @@ mod tests {
 
     #[test]
     fn without_waits_nobody_waits() {
-        let mut w = Times::new(Span(0), Span(0));
+        let mut w = SkippedJobs::new(Span(0), Span(0));
         assert!(w.may(Time(1), JobId(0), Locality::Remote));
-        let mut w = Times::new(Span(0), Span(5));
+        let mut w = SkippedJobs::new(Span(0), Span(5));
         assert!(
             w.may(Time(1), JobId(0), Locality::Rack) && !w.may(Time(1), JobId(0), Locality::Remote)
         );

@@ -20,7 +20,7 @@
 use std::collections::BTreeMap;
 
 use crate::ids::JobId;
-use crate::placement::policy::{Alarm, Locality, Offers, View};
+use crate::placement::policy::{Locality, OfferAlarm, Offers, View};
 use crate::units::{NANOS, Span, Time};
 
 /// Yarn's limit.
@@ -33,13 +33,13 @@ const HEARTBEAT: Span = Span::secs(1);
 #[derive(Clone, Debug)]
 pub struct Missed {
     limit: u32,
-    jobs: BTreeMap<JobId, Count>,
-    alarm: Alarm,
+    jobs: BTreeMap<JobId, MissedOffers>,
+    alarm: OfferAlarm,
 }
 
 /// Offers that a job has missed.
 #[derive(Clone, Copy, Debug)]
-struct Count {
+struct MissedOffers {
     /// In heartbeats of one host, in nanoseconds.
     missed: u64,
     /// What the cluster had offered by then.
@@ -49,7 +49,7 @@ struct Count {
 impl Missed {
     /// `limit` offers until a job may run in the rack of a block.
     pub fn new(limit: u32) -> Self {
-        Self { limit, jobs: BTreeMap::new(), alarm: Alarm::default() }
+        Self { limit, jobs: BTreeMap::new(), alarm: OfferAlarm::default() }
     }
 
     /// Whether a stage may take a slot now that is `near` to one of its blocks; if not, its job has
@@ -60,7 +60,7 @@ impl Missed {
         }
         let hosts = view.topology().hosts.len() as u64;
         let cluster =
-            Cluster { hosts, open: view.hosts_open(), offers: view.offers(), now: view.now() };
+            OfferCounts { hosts, open: view.hosts_open(), offers: view.offers(), now: view.now() };
         self.declines(cluster, job, near, view.counts(job, stage).pending.into()).is_none_or(
             |again| {
                 self.alarm.by(again);
@@ -70,8 +70,15 @@ impl Missed {
     }
 
     /// Counts an offer; when the job may be asked again if it declines.
-    fn declines(&mut self, c: Cluster, job: JobId, near: Locality, waiting: u64) -> Option<Time> {
-        let count = self.jobs.entry(job).or_insert(Count { missed: HEARTBEAT.0, seen: c.offers });
+    fn declines(
+        &mut self,
+        c: OfferCounts,
+        job: JobId,
+        near: Locality,
+        waiting: u64,
+    ) -> Option<Time> {
+        let count =
+            self.jobs.entry(job).or_insert(MissedOffers { missed: HEARTBEAT.0, seen: c.offers });
         let idle = u64::try_from(c.offers.idle - count.seen.idle).unwrap_or(u64::MAX);
         let asked = if c.offers.freed > count.seen.freed { HEARTBEAT.0 } else { 0 };
         count.missed = count.missed.saturating_add(idle).saturating_add(asked);
@@ -112,7 +119,7 @@ impl Missed {
 
 /// What the count depends on.
 #[derive(Clone, Copy, Debug)]
-struct Cluster {
+struct OfferCounts {
     hosts: u64,
     /// Hosts with a free slot.
     open: u32,
@@ -121,7 +128,7 @@ struct Cluster {
     now: Time,
 }
 
-impl Cluster {
+impl OfferCounts {
     /// After how many missed offers a job runs its tasks anywhere, by the number of its tasks that
     /// wait for slots. An offer counts as 1e9: each host sends one heartbeat a second, so that
     /// nanoseconds times hosts with a free slot are offers.
@@ -140,8 +147,8 @@ mod tests {
     const SECOND: u64 = NANOS;
 
     /// A cluster that has had as many hosts with a free slot since the beginning.
-    fn at(now: u64, open: u32) -> Cluster {
-        Cluster {
+    fn at(now: u64, open: u32) -> OfferCounts {
+        OfferCounts {
             hosts: 210,
             open,
             offers: Offers { idle: u128::from(now) * u128::from(open), freed: 0 },
@@ -169,7 +176,7 @@ mod tests {
     fn a_busy_cluster_has_fewer_offers_and_each_slot_that_becomes_free_is_one() {
         let mut m = Missed::new(3);
         let freed =
-            |slots: u64| Cluster { offers: Offers { idle: 0, freed: slots }, ..at(slots, 0) };
+            |slots: u64| OfferCounts { offers: Offers { idle: 0, freed: slots }, ..at(slots, 0) };
         let later = |m: &mut Missed, slots| {
             m.declines(freed(slots), JobId(0), Locality::Rack, 1000).is_some()
         };
@@ -191,7 +198,7 @@ mod tests {
         // Ten hosts are open for a millisecond and then none for half a minute, until one slot
         // becomes free.
         assert!(m.declines(at(0, 10), JobId(0), Locality::Remote, 1000).is_some());
-        let full = Cluster {
+        let full = OfferCounts {
             hosts: 210,
             open: 1,
             offers: Offers { idle: 10_000_000, freed: 1 },

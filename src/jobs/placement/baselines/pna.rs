@@ -24,10 +24,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{HostId, JobId, RackId};
-use crate::paths::{Load, Switches, Units};
+use crate::paths::{SwitchRates, Switches, Units};
 use crate::placement::hdfs;
-use crate::placement::hit::wave::{Distances, Pair};
-use crate::placement::policy::{Alarm, Block, Order, Pick, Placement, TaskAt, View, startable};
+use crate::placement::hit::wave::{Distances, TaskPair};
+use crate::placement::policy::{
+    Block, JobOrder, OfferAlarm, Pick, Placement, TaskAt, View, startable,
+};
 use crate::placement::spec::{BadOption, Common, PolicyOptions, outside};
 use crate::units::{Bytes, Span, Time, exact};
 
@@ -56,7 +58,7 @@ impl Default for PnaOptions {
 }
 
 impl PolicyOptions for PnaOptions {
-    const ORDER: Order = Order::Capacity;
+    const ORDER: JobOrder = JobOrder::Capacity;
     const BY_HOST: bool = true;
 
     fn check(&self) -> Vec<BadOption> {
@@ -122,13 +124,13 @@ pub struct Pna {
     seed: u64,
     /// Switches between hosts.
     far: Option<Distances>,
-    refused: BTreeMap<(JobId, usize, HostId), Refused>,
-    alarm: Alarm,
+    refused: BTreeMap<(JobId, usize, HostId), RefusedHost>,
+    alarm: OfferAlarm,
 }
 
 /// A host that was drawn for a stage, and not taken.
 #[derive(Clone, Copy, Debug, Default)]
-struct Refused {
+struct RefusedHost {
     /// Number of times.
     times: u32,
     /// Time until which it is not asked again.
@@ -138,7 +140,7 @@ struct Refused {
 /// What there is to know of a stage to say what its tasks cost.
 struct Costs {
     /// Shuffles into the stage.
-    shuffles: Vec<Incoming>,
+    shuffles: Vec<IncomingShuffle>,
     /// Pending tasks.
     pending: Vec<u32>,
     /// Hosts on which tasks of the stage run.
@@ -148,7 +150,7 @@ struct Costs {
 }
 
 /// A shuffle into a stage.
-struct Incoming {
+struct IncomingShuffle {
     bytes: u64,
     /// By receiving task, if they differ.
     by_receiver: Option<Vec<u64>>,
@@ -158,7 +160,7 @@ struct Incoming {
     far: Vec<u128>,
 }
 
-impl Incoming {
+impl IncomingShuffle {
     /// What a task receives.
     fn of(&self, k: u32) -> u64 {
         self.by_receiver.as_ref().map_or(self.bytes / self.receivers, |b| b[k as usize])
@@ -174,7 +176,7 @@ impl Pna {
             seed: common.seed,
             far: None,
             refused: BTreeMap::new(),
-            alarm: Alarm::default(),
+            alarm: OfferAlarm::default(),
         }
     }
 
@@ -184,9 +186,9 @@ impl Pna {
             let net = Switches::new(t, Units::default());
             Distances::new(
                 &net,
-                &Load::new(&net),
+                &SwitchRates::new(&net),
                 t.hosts.len(),
-                &[Pair { from: 0, to: 0, bytes: 0, rate: 0 }],
+                &[TaskPair { from: 0, to: 0, bytes: 0, rate: 0 }],
             )
         })
     }
@@ -214,7 +216,7 @@ impl Pna {
             at.for_each(|h| *senders.entry(h).or_default() += 1);
             let (from, to) = (&spec.stages[e.from], &spec.stages[stage]);
             let far = from_all(far, &senders, hosts);
-            Incoming {
+            IncomingShuffle {
                 bytes: e.bytes.0,
                 by_receiver: e.by_receiver(),
                 senders: from.tasks.into(),
@@ -302,7 +304,7 @@ impl Pna {
             return Some(Pick { host: Some(host), task: Some(k), ..Pick::of(job, stage) });
         }
         let until = view.now() + self.options.retry;
-        self.refused.insert((job, stage, host), Refused { times: refused.times + 1, until });
+        self.refused.insert((job, stage, host), RefusedHost { times: refused.times + 1, until });
         self.alarm.by(until);
         None
     }
@@ -408,9 +410,9 @@ mod tests {
         let net = Switches::new(&t, Units::default());
         let far = Distances::new(
             &net,
-            &Load::new(&net),
+            &SwitchRates::new(&net),
             4,
-            &[Pair { from: 0, to: 0, bytes: 0, rate: 0 }],
+            &[TaskPair { from: 0, to: 0, bytes: 0, rate: 0 }],
         );
         let units = from_all(&far, &BTreeMap::from([(HostId(0), 1)]), 4);
         let costs: Vec<u128> = units.iter().map(|u| u * 34).collect();

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::{JobId, RackId};
 use crate::placement::hdfs;
-use crate::placement::policy::{Alarm, Block, Locality, Pick, Placement, View, startable};
+use crate::placement::policy::{Block, Locality, OfferAlarm, Pick, Placement, View, startable};
 use crate::placement::spec::{BadOption, Common, PolicyOptions, outside};
 use crate::units::{Bytes, Span, Time, exact};
 
@@ -72,13 +72,13 @@ const WINDOW: f64 = 1.0;
 pub struct Tetris {
     options: TetrisOptions,
     common: Common,
-    alarm: Alarm,
+    alarm: OfferAlarm,
 }
 
 impl Tetris {
     /// A policy with its options and parameters.
     pub fn new(options: TetrisOptions, common: Common) -> Self {
-        Self { options, common, alarm: Alarm::default() }
+        Self { options, common, alarm: OfferAlarm::default() }
     }
 
     /// Whether the rest of a stage goes first: part b of its tasks has finished.

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Options, Provisioning, Scenario, guidelines};
+use super::{CorralPlanOptions, Provisioning, Scenario, guidelines};
 use crate::ids::{JobId, RackId};
 use crate::placement::baselines::delay::Waits;
 use crate::placement::baselines::missed::YARN;
@@ -228,7 +228,7 @@ impl Placement for Corral {
         let planned = guidelines(
             &known,
             &cluster,
-            Options {
+            CorralPlanOptions {
                 scenario: self.options.objective.unwrap_or(scenario(&known)),
                 imbalance_percent: self.options.imbalance,
                 provisioning: self.options.provisioning,

@@ -5,11 +5,11 @@
 /// Racks that were given to one job are one entry, so that there are as many entries as jobs that
 /// run, and at most as many as racks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Free {
+pub struct FreeRacks {
     runs: Vec<(u64, usize)>,
 }
 
-impl Free {
+impl FreeRacks {
     /// All `racks` from the beginning.
     pub fn new(racks: usize) -> Self {
         Self { runs: vec![(0, racks)] }
@@ -77,7 +77,7 @@ mod tests {
             racks in 1..9usize,
             jobs in prop::collection::vec((0..6u64, 0..9u64, 1..9usize, any::<bool>()), 0..30),
         ) {
-            let (mut free, mut list, mut now) = (Free::new(racks), vec![0; racks], 0);
+            let (mut free, mut list, mut now) = (FreeRacks::new(racks), vec![0; racks], 0);
             for (gap, length, wanted, passes) in jobs {
                 now += gap;
                 if passes {

@@ -5,7 +5,7 @@ use crate::units::Span;
 
 /// A width of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Width {
+pub struct JobWidth {
     /// r.
     pub racks: usize,
     /// L(r) in nanoseconds.
@@ -17,23 +17,23 @@ pub struct Width {
 /// The widths on the lower hull of (latency, rack time), from the shortest latency to the least
 /// rack time. Whatever a nanosecond on a rack costs, one of these has the smallest sum of latency
 /// and cost. `curve` is L(r) for r = 1, 2 .. O(R log R).
-pub fn widths(curve: &[Span]) -> Vec<Width> {
-    let width = |(k, l): (usize, &Span)| Width {
+pub fn widths(curve: &[Span]) -> Vec<JobWidth> {
+    let width = |(k, l): (usize, &Span)| JobWidth {
         racks: k + 1,
         latency: l.0,
         rack_time: u128::from(l.0) * (k as u128 + 1),
     };
-    let mut all: Vec<Width> = curve.iter().enumerate().map(width).collect();
+    let mut all: Vec<JobWidth> = curve.iter().enumerate().map(width).collect();
     all.sort_by_key(|w| (w.latency, w.rack_time));
-    let mut hull: Vec<Width> = vec![];
+    let mut hull: Vec<JobWidth> = vec![];
     for w in all {
         // Longer and no less rack time: of no use.
         if hull.last().is_some_and(|last| w.rack_time >= last.rack_time) {
             continue;
         }
         while let [.., a, b] = hull[..] {
-            let fall = |to: Width| a.rack_time - to.rack_time;
-            let longer = |to: Width| u128::from(to.latency - a.latency);
+            let fall = |to: JobWidth| a.rack_time - to.rack_time;
+            let longer = |to: JobWidth| u128::from(to.latency - a.latency);
             if fall(b).saturating_mul(longer(w)) > fall(w).saturating_mul(longer(b)) {
                 break;
             }

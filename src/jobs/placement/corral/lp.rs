@@ -9,7 +9,7 @@
 //! The paper leaves out LP-Online. Ours is the largest of several bounds on the sum of completion
 //! times, see [`online`].
 
-use super::Problem;
+use super::PlanningProblem;
 
 /// The lower hull of a job's (latency, rack time) pairs, from the shortest latency to the least
 /// rack time.
@@ -49,7 +49,7 @@ impl Hull {
 
 /// The optimum of LP-Batch in nanoseconds: no plan has a smaller makespan. O(J R log R + J log R)
 /// for each of some 100 halvings.
-pub fn batch(problem: &Problem) -> f64 {
+pub fn batch(problem: &PlanningProblem) -> f64 {
     let hulls: Vec<Hull> = problem.jobs.iter().map(|j| Hull::of(&j.curve)).collect();
     let racks = problem.racks as f64;
     let enough = |t: f64| hulls.iter().map(|h| h.rack_time(t)).sum::<f64>() <= t * racks;
@@ -79,7 +79,7 @@ pub fn batch(problem: &Problem) -> f64 {
 ///    Skutella).
 ///
 /// `found` is the sum of some plan; it only says how far the search for prices may reach.
-pub fn online(problem: &Problem, found: f64) -> f64 {
+pub fn online(problem: &PlanningProblem, found: f64) -> f64 {
     if problem.jobs.is_empty() {
         return 0.0;
     }
@@ -98,21 +98,21 @@ pub fn online(problem: &Problem, found: f64) -> f64 {
 }
 
 /// Sums over the jobs of a machine that may interrupt.
-struct Served {
+struct MachineSums {
     completions: f64,
     mean_busy: f64,
 }
 
 /// Serves (arrival, length) pairs on one machine, always the job with the least length, or the
 /// least `remaining` length. O(J log J).
-fn one_machine(jobs: &[(f64, f64)], remaining: bool) -> Served {
+fn one_machine(jobs: &[(f64, f64)], remaining: bool) -> MachineSums {
     let mut by_arrival: Vec<usize> = (0..jobs.len()).collect();
     by_arrival.sort_by(|&a, &b| jobs[a].0.total_cmp(&jobs[b].0).then(a.cmp(&b)));
     // Bits of a float that is not negative order as the float does.
     let mut waiting: std::collections::BTreeMap<(u64, usize), f64> =
         std::collections::BTreeMap::new();
     let (mut now, mut next) = (0.0f64, 0);
-    let mut out = Served { completions: 0.0, mean_busy: 0.0 };
+    let mut out = MachineSums { completions: 0.0, mean_busy: 0.0 };
     loop {
         while let Some(&j) = by_arrival.get(next).filter(|&&j| jobs[j].0 <= now) {
             waiting.insert((jobs[j].1.to_bits(), j), jobs[j].1);

@@ -58,7 +58,7 @@ pub enum Provisioning {
 /// By which rule a job was chosen to get wider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Rule {
+pub enum WideningRule {
     /// The longest.
     Longest,
     /// The one that saves most latency for the rack time that it costs.
@@ -68,7 +68,8 @@ pub enum Rule {
 /// Corral's settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
-pub struct Options {
+#[schemars(rename = "Options")]
+pub struct CorralPlanOptions {
     /// Batch or online.
     pub scenario: Scenario,
     /// Price of uneven data, alpha, in hundredths of the paper's choice (section 4.5); 0 for none.
@@ -77,7 +78,7 @@ pub struct Options {
     pub provisioning: Provisioning,
 }
 
-impl Default for Options {
+impl Default for CorralPlanOptions {
     fn default() -> Self {
         Self { scenario: Scenario::Batch, imbalance_percent: 100, provisioning: Provisioning::Best }
     }
@@ -94,7 +95,7 @@ pub struct Malleable {
 
 /// The planning problem (section 4.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub struct PlanningProblem {
     /// R.
     pub racks: usize,
     /// What counts.
@@ -105,9 +106,9 @@ pub struct Problem {
     pub jobs: Vec<Malleable>,
 }
 
-impl Problem {
+impl PlanningProblem {
     /// Of jobs on a cluster. O(J R).
-    pub fn of(jobs: &[JobSpec], cluster: &Cluster, options: Options) -> Self {
+    pub fn of(jobs: &[JobSpec], cluster: &Cluster, options: CorralPlanOptions) -> Self {
         let one = |job: &JobSpec| Malleable {
             arrival: if options.scenario == Scenario::Batch { Time::ZERO } else { job.arrival },
             curve: response::curve(job, cluster, options.imbalance_percent),
@@ -119,7 +120,7 @@ impl Problem {
 
 /// Where and when a job is to run: Corral's tuple {R_j, p_j}, with its time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Planned {
+pub struct CorralJob {
     /// The job.
     pub job: JobId,
     /// R_j, in ascending order.
@@ -137,11 +138,11 @@ pub struct Planned {
 
 /// A plan, and how good it is.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Plan {
+pub struct CorralPlan {
     /// Batch or online.
     pub scenario: Scenario,
     /// One entry a job, in the order of the jobs.
-    pub jobs: Vec<Planned>,
+    pub jobs: Vec<CorralJob>,
     /// When the last job ends.
     #[serde(rename = "makespan_ns")]
     pub makespan: Span,
@@ -155,25 +156,29 @@ pub struct Plan {
     /// How many allocations were laid out, in part or in full; all others could not be better.
     pub laid_out: usize,
     /// By which rule the allocation was found.
-    pub rule: Rule,
+    pub rule: WideningRule,
 }
 
 /// Plans jobs on a cluster, and says how good the plan is.
-pub fn plan(jobs: &[JobSpec], cluster: &Cluster, options: Options) -> Plan {
-    let mut plan = solve(&Problem::of(jobs, cluster, options));
+pub fn plan(jobs: &[JobSpec], cluster: &Cluster, options: CorralPlanOptions) -> CorralPlan {
+    let mut plan = solve(&PlanningProblem::of(jobs, cluster, options));
     name(&mut plan.jobs, jobs);
     plan
 }
 
 /// Plans jobs on a cluster, and does not ask how good that is: for callers that only carry it out.
-pub fn guidelines(jobs: &[JobSpec], cluster: &Cluster, options: Options) -> Vec<Planned> {
-    let problem = Problem::of(jobs, cluster, options);
+pub fn guidelines(
+    jobs: &[JobSpec],
+    cluster: &Cluster,
+    options: CorralPlanOptions,
+) -> Vec<CorralJob> {
+    let problem = PlanningProblem::of(jobs, cluster, options);
     let mut planned = planned(&problem, &provision::best(&problem).racks);
     name(&mut planned, jobs);
     planned
 }
 
-fn name(planned: &mut [Planned], jobs: &[JobSpec]) {
+fn name(planned: &mut [CorralJob], jobs: &[JobSpec]) {
     planned.iter_mut().zip(jobs).for_each(|(entry, job)| entry.job = job.id);
 }
 
@@ -181,21 +186,21 @@ fn name(planned: &mut [Planned], jobs: &[JobSpec]) {
 ///
 /// O(J R log(J R)) for the walk, and O(J (R + log J)) for each allocation that is laid out, of
 /// which there are at most J R.
-pub fn solve(problem: &Problem) -> Plan {
+pub fn solve(problem: &PlanningProblem) -> CorralPlan {
     let best = provision::best(problem);
     judge(problem, planned(problem, &best.racks), &best)
 }
 
 /// An allocation laid out. O(J (R + log J)).
-fn planned(problem: &Problem, racks: &[usize]) -> Vec<Planned> {
+fn planned(problem: &PlanningProblem, racks: &[usize]) -> Vec<CorralJob> {
     let layout = prioritise::layout(problem, racks);
     let mut by_start: Vec<usize> = layout.iter().enumerate().map(|(k, _)| k).collect();
     by_start.sort_by_key(|&k| layout[k].start);
-    let mut jobs: Vec<Planned> = vec![];
+    let mut jobs: Vec<CorralJob> = vec![];
     for (priority, &k) in by_start.iter().enumerate() {
         let slot = &layout[k];
         let (start, finish) = (slot.start, slot.finish);
-        jobs.push(Planned {
+        jobs.push(CorralJob {
             job: JobId::from(slot.job),
             racks: slot.racks.clone(),
             priority: priority as u32,
@@ -207,7 +212,7 @@ fn planned(problem: &Problem, racks: &[usize]) -> Vec<Planned> {
     jobs
 }
 
-fn judge(problem: &Problem, jobs: Vec<Planned>, best: &provision::Best) -> Plan {
+fn judge(problem: &PlanningProblem, jobs: Vec<CorralJob>, best: &provision::Best) -> CorralPlan {
     let makespan = jobs.iter().map(|p| p.finish.since(Time::ZERO)).max().unwrap_or(Span::ZERO);
     let total: u128 =
         jobs.iter().zip(&problem.jobs).map(|(p, j)| u128::from(p.finish.since(j.arrival).0)).sum();
@@ -218,7 +223,7 @@ fn judge(problem: &Problem, jobs: Vec<Planned>, best: &provision::Best) -> Plan 
     };
     let gap = if bound > 0.0 { value / bound - 1.0 } else { 0.0 };
     let (laid_out, rule) = (best.laid_out, best.at.0);
-    Plan {
+    CorralPlan {
         scenario: problem.scenario,
         jobs,
         makespan,

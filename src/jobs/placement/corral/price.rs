@@ -13,7 +13,7 @@
 //! and fall where they hold fewer: a subgradient, with Polyak's step towards the value of a plan.
 //! It ends after 200 sets of prices, or when four million starts have been judged.
 
-use super::{Malleable, Problem};
+use super::{Malleable, PlanningProblem};
 
 /// Stretches of time with a price each.
 const CELLS: usize = 64;
@@ -26,12 +26,12 @@ const PATIENCE: usize = 6;
 
 /// A job: arrival, and the widths worth having (more racks, shorter) with their latencies, the
 /// widest first.
-struct Job {
+struct PricedJob {
     arrival: f64,
     widths: Vec<(f64, f64)>,
 }
 
-impl Job {
+impl PricedJob {
     fn of(job: &Malleable) -> Self {
         let mut widths: Vec<(f64, f64)> = vec![];
         for (k, l) in job.curve.iter().enumerate() {
@@ -55,7 +55,7 @@ impl Job {
     /// The smallest completion time and bill. Both change linearly until a start or an end passes
     /// from one stretch to the next, so only those starts are judged. No more are judged as soon as
     /// a job would end later without any bill.
-    fn cheapest(&self, prices: &Prices, looks: &mut usize) -> Choice {
+    fn cheapest(&self, prices: &RackPrices, looks: &mut usize) -> Choice {
         let mut best = Choice { cost: f64::INFINITY, start: self.arrival, racks: 0.0, length: 0.0 };
         for &(racks, length) in &self.widths {
             let mut look = |start: f64| {
@@ -88,7 +88,7 @@ struct Choice {
 
 /// What a rack costs.
 #[derive(Clone)]
-struct Prices {
+struct RackPrices {
     begin: f64,
     /// The length of a stretch.
     cell: f64,
@@ -98,7 +98,7 @@ struct Prices {
     sums: Vec<f64>,
 }
 
-impl Prices {
+impl RackPrices {
     fn new(begin: f64, end: f64) -> Self {
         Self {
             begin,
@@ -136,7 +136,7 @@ impl Prices {
 
     /// The bound, and how many rack nanoseconds more than there are the jobs would hold in each
     /// stretch.
-    fn value(&self, jobs: &[Job], racks: f64, looks: &mut usize) -> (f64, Vec<f64>) {
+    fn value(&self, jobs: &[PricedJob], racks: f64, looks: &mut usize) -> (f64, Vec<f64>) {
         let mut excess = vec![-racks * self.cell; CELLS];
         let mut value = -racks * self.sums[CELLS];
         for job in jobs {
@@ -155,14 +155,14 @@ impl Prices {
 
 /// The bound on the sum of times from arrival to completion, in nanoseconds. `found` is that sum in
 /// some plan.
-pub fn bound(problem: &Problem, found: f64) -> f64 {
-    let jobs: Vec<Job> = problem.jobs.iter().map(Job::of).collect();
+pub fn bound(problem: &PlanningProblem, found: f64) -> f64 {
+    let jobs: Vec<PricedJob> = problem.jobs.iter().map(PricedJob::of).collect();
     let begin = jobs.iter().map(|j| j.arrival).fold(f64::INFINITY, f64::min);
     let last = jobs.iter().map(|j| j.arrival).fold(begin, f64::max);
     let work: f64 =
         jobs.iter().map(|j| j.widths.iter().map(|w| w.0 * w.1).fold(f64::INFINITY, f64::min)).sum();
     let racks = problem.racks as f64;
-    let mut prices = Prices::new(begin, last + work / racks);
+    let mut prices = RackPrices::new(begin, last + work / racks);
     // Floats cannot tell the stretches of time apart: only the trivial bound is left.
     if prices.edge(1) <= begin {
         return 0.0;
@@ -173,7 +173,7 @@ pub fn bound(problem: &Problem, found: f64) -> f64 {
 }
 
 /// The best bound with one price until one edge, that price, and the edge.
-fn one_price(grid: &Prices, jobs: &[Job], racks: f64) -> (f64, f64, usize) {
+fn one_price(grid: &RackPrices, jobs: &[PricedJob], racks: f64) -> (f64, f64, usize) {
     let mut best = (0.0, 0.0, 0);
     for end in (1..=8).map(|eighth| eighth * CELLS / 8) {
         let until = grid.edge(end);
@@ -208,7 +208,7 @@ fn best_price(value: impl Fn(f64) -> f64) -> (f64, f64) {
 }
 
 /// The best bound that a subgradient finds from these prices on.
-fn ascend(mut prices: Prices, jobs: &[Job], racks: f64, found: f64) -> f64 {
+fn ascend(mut prices: RackPrices, jobs: &[PricedJob], racks: f64, found: f64) -> f64 {
     let (mut best, mut at, mut looks) = (f64::NEG_INFINITY, prices.clone(), 0);
     let (mut share, mut waited) = (1.0, 0);
     for _ in 0..TRIES {

@@ -8,12 +8,12 @@
 use crate::ids::RackId;
 use crate::units::{Span, Time};
 
-use super::free::Free;
-use super::{Problem, Scenario};
+use super::free::FreeRacks;
+use super::{PlanningProblem, Scenario};
 
 /// Where one job was laid.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Slot {
+pub struct LaidJob {
     /// Its place in the problem.
     pub job: usize,
     /// R_j, in ascending order.
@@ -26,7 +26,7 @@ pub struct Slot {
 
 /// The order in which jobs are laid out; ties break by the job's place. `racks[j]` is r_j. O(J log
 /// J).
-pub fn order(problem: &Problem, racks: &[usize]) -> Vec<usize> {
+pub fn order(problem: &PlanningProblem, racks: &[usize]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..racks.len()).collect();
     // In a batch all arrive at zero.
     order.sort_unstable_by_key(|&j| sort_key(problem, racks, j));
@@ -35,7 +35,7 @@ pub fn order(problem: &Problem, racks: &[usize]) -> Vec<usize> {
 
 /// By arrival (in a batch all arrive at zero), widest first, longest first.
 pub(super) fn sort_key(
-    problem: &Problem,
+    problem: &PlanningProblem,
     racks: &[usize],
     job: usize,
 ) -> (Time, std::cmp::Reverse<(usize, Span)>, usize) {
@@ -44,7 +44,7 @@ pub(super) fn sort_key(
 }
 
 /// Lays out an allocation, in the order of [`order`]. O(J (R + log J)).
-pub fn layout(problem: &Problem, racks: &[usize]) -> Vec<Slot> {
+pub fn layout(problem: &PlanningProblem, racks: &[usize]) -> Vec<LaidJob> {
     // (F_i, i), always sorted.
     let mut free: Vec<(Time, RackId)> =
         (0..problem.racks).map(|i| (Time::ZERO, RackId::from(i))).collect();
@@ -59,7 +59,7 @@ pub fn layout(problem: &Problem, racks: &[usize]) -> Vec<Slot> {
             *slot = (finish, rack);
         }
         free.sort();
-        Slot { job, racks: taken, start, finish }
+        LaidJob { job, racks: taken, start, finish }
     };
     order(problem, racks).into_iter().map(place).collect()
 }
@@ -68,14 +68,14 @@ pub fn layout(problem: &Problem, racks: &[usize]) -> Vec<Slot> {
 /// times from arrival to completion, in nanoseconds. Gives up with `None` as soon as it must exceed
 /// `limit`.
 pub struct Evaluator<'a> {
-    problem: &'a Problem,
-    free: Free,
+    problem: &'a PlanningProblem,
+    free: FreeRacks,
 }
 
 impl<'a> Evaluator<'a> {
     /// An evaluator of allocations of one problem.
-    pub fn new(problem: &'a Problem) -> Self {
-        Self { problem, free: Free::default() }
+    pub fn new(problem: &'a PlanningProblem) -> Self {
+        Self { problem, free: FreeRacks::default() }
     }
 
     /// The objective of `racks`, laid out in `order`. O(J x jobs that run at a time), which are at
@@ -88,7 +88,7 @@ impl<'a> Evaluator<'a> {
     }
 
     fn makespan(&mut self, order: &[usize], racks: &[usize], limit: u128) -> Option<u128> {
-        self.free = Free::new(self.problem.racks);
+        self.free = FreeRacks::new(self.problem.racks);
         let mut last = 0;
         for &j in order {
             let job = &self.problem.jobs[j];
@@ -101,7 +101,7 @@ impl<'a> Evaluator<'a> {
     }
 
     fn completions(&mut self, order: &[usize], racks: &[usize], limit: u128) -> Option<u128> {
-        self.free = Free::new(self.problem.racks);
+        self.free = FreeRacks::new(self.problem.racks);
         // No job completes sooner than without waiting.
         let length = |j: usize| u128::from(self.problem.jobs[j].curve[racks[j] - 1].0);
         let mut sum: u128 = order.iter().map(|&j| length(j)).sum();

@@ -22,7 +22,7 @@ use std::collections::BinaryHeap;
 use super::hull::widths;
 use super::prioritise::{Evaluator, order};
 use super::replay::Replay;
-use super::{Problem, Provisioning, Rule, Scenario};
+use super::{PlanningProblem, Provisioning, Scenario, WideningRule};
 
 /// The best allocation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub struct Best {
     /// Racks by job: r_j.
     pub racks: Vec<usize>,
     /// The way on which it was found, and the number of steps.
-    pub at: (Rule, u32),
+    pub at: (WideningRule, u32),
     /// Its objective in nanoseconds: makespan, or sum of completion times.
     pub value: u128,
     /// How many allocations were laid out, in part or in full.
@@ -38,13 +38,13 @@ pub struct Best {
 }
 
 /// The best step of a way, and its objective.
-struct Found {
+struct BestStep {
     step: u32,
     value: u128,
     laid_out: usize,
 }
 
-impl Found {
+impl BestStep {
     fn offer(&mut self, step: u32, value: Option<u128>) {
         self.laid_out += 1;
         if let Some(value) = value.filter(|&v| (v, step) < (self.value, self.step)) {
@@ -54,7 +54,7 @@ impl Found {
 }
 
 /// A way through allocations.
-struct Way {
+struct AllocationWay {
     /// r_j where it begins.
     first: Vec<usize>,
     /// A job, and how many racks it has after the step. Step s leads from allocation s to s + 1.
@@ -62,14 +62,14 @@ struct Way {
     steps: Vec<(u32, u32)>,
 }
 
-impl Way {
+impl AllocationWay {
     /// A step.
     fn step(&self, s: usize) -> Option<(usize, usize)> {
         self.steps.get(s).map(|&(j, r)| (j as usize, r as usize))
     }
 
     /// The paper's. O(J R log J).
-    fn longest(problem: &Problem) -> Self {
+    fn longest(problem: &PlanningProblem) -> Self {
         let length = |j: usize, r: usize| problem.jobs[j].curve[r - 1].0;
         let mut racks = vec![1; problem.jobs.len()];
         let mut steps = vec![];
@@ -90,7 +90,7 @@ impl Way {
     }
 
     /// By what a width saves for what it costs. O(J R log(J R)).
-    fn by_gain(problem: &Problem) -> Self {
+    fn by_gain(problem: &PlanningProblem) -> Self {
         let mut steps = vec![];
         let mut first = vec![];
         for (j, job) in problem.jobs.iter().enumerate() {
@@ -115,8 +115,8 @@ impl Way {
 
     /// By allocation, 0 ..= number of steps: what no layout of it beats. O((J + steps) log(J +
     /// steps)).
-    fn bounds(&self, problem: &Problem) -> Vec<u128> {
-        let mut sums = Sums::new(problem, &self.first);
+    fn bounds(&self, problem: &PlanningProblem) -> Vec<u128> {
+        let mut sums = ObjectiveSums::new(problem, &self.first);
         let mut bounds = vec![sums.bound(problem)];
         for &(j, r) in &self.steps {
             sums.change(problem, j as usize, r as usize);
@@ -127,16 +127,16 @@ impl Way {
 
     /// The best layout of an allocation on the way that is below `limit`; if there is none,
     /// `limit`.
-    fn best(&self, problem: &Problem, limit: u128) -> Found {
+    fn best(&self, problem: &PlanningProblem, limit: u128) -> BestStep {
         // A step that equals the limit never wins.
-        let found = Found { step: 0, value: limit, laid_out: 0 };
+        let found = BestStep { step: 0, value: limit, laid_out: 0 };
         match problem.scenario {
             Scenario::Batch => self.by_bound(problem, found),
             Scenario::Online => self.one_by_one(problem, found),
         }
     }
 
-    fn by_bound(&self, problem: &Problem, mut best: Found) -> Found {
+    fn by_bound(&self, problem: &PlanningProblem, mut best: BestStep) -> BestStep {
         let bounds = self.bounds(problem);
         let mut by_bound: Vec<u32> = (0..bounds.len() as u32).collect();
         by_bound.sort_by_key(|&s| bounds[s as usize]);
@@ -165,7 +165,7 @@ impl Way {
         best
     }
 
-    fn one_by_one(&self, problem: &Problem, mut best: Found) -> Found {
+    fn one_by_one(&self, problem: &PlanningProblem, mut best: BestStep) -> BestStep {
         let last = self.steps.len();
         let mut evaluator = Evaluator::new(problem);
         let mut racks = self.first.clone();
@@ -191,7 +191,7 @@ impl Way {
 const SAMPLES: usize = 64;
 
 /// What bounds the objective, kept while one job changes at a time.
-struct Sums {
+struct ObjectiveSums {
     racks: Vec<usize>,
     /// Sum of r_j L_j(r_j): rack time.
     area: u128,
@@ -203,8 +203,8 @@ struct Sums {
     longest: BinaryHeap<(u64, usize)>,
 }
 
-impl Sums {
-    fn new(problem: &Problem, racks: &[usize]) -> Self {
+impl ObjectiveSums {
+    fn new(problem: &PlanningProblem, racks: &[usize]) -> Self {
         let mut s = Self {
             racks: vec![0; racks.len()],
             area: 0,
@@ -217,7 +217,7 @@ impl Sums {
     }
 
     /// A job has `r` racks from now on.
-    fn change(&mut self, problem: &Problem, j: usize, r: usize) {
+    fn change(&mut self, problem: &PlanningProblem, j: usize, r: usize) {
         let before = std::mem::replace(&mut self.racks[j], r);
         let length = |r: usize| if r == 0 { 0 } else { problem.jobs[j].curve[r - 1].0 };
         let wide = |r: usize| if 2 * r > problem.racks { u128::from(length(r)) } else { 0 };
@@ -228,7 +228,7 @@ impl Sums {
         self.longest.push((length(r), j));
     }
 
-    fn bound(&mut self, problem: &Problem) -> u128 {
+    fn bound(&mut self, problem: &PlanningProblem) -> u128 {
         let now = |j: usize| problem.jobs[j].curve[self.racks[j] - 1].0;
         while self.longest.peek().is_some_and(|l| now(l.1) != l.0) {
             self.longest.pop();
@@ -245,22 +245,22 @@ impl Sums {
 
 /// The best allocation; on the paper's way, if the other has none that is better. O(J R log(J R)),
 /// and O(J (R + log J)) for each allocation that is laid out.
-pub fn best(problem: &Problem) -> Best {
-    let way = Way::longest(problem);
+pub fn best(problem: &PlanningProblem) -> Best {
+    let way = AllocationWay::longest(problem);
     let first = way.best(problem, u128::MAX);
     let mut best = Best {
         racks: way.racks_at(first.step),
-        at: (Rule::Longest, first.step),
+        at: (WideningRule::Longest, first.step),
         value: first.value,
         laid_out: first.laid_out,
     };
     if problem.provisioning == Provisioning::Best {
-        let way = Way::by_gain(problem);
+        let way = AllocationWay::by_gain(problem);
         let other = way.best(problem, best.value);
         best.laid_out += other.laid_out;
         if other.value < best.value {
             best.racks = way.racks_at(other.step);
-            (best.at, best.value) = ((Rule::Gain, other.step), other.value);
+            (best.at, best.value) = ((WideningRule::Gain, other.step), other.value);
         }
     }
     best

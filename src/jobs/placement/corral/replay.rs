@@ -10,20 +10,20 @@
 
 use std::collections::BTreeSet;
 
-use super::Problem;
-use super::free::Free;
+use super::PlanningProblem;
+use super::free::FreeRacks;
 use super::prioritise::sort_key;
 
 /// The layout of the allocation that was asked for last.
 pub struct Replay<'a> {
-    problem: &'a Problem,
+    problem: &'a PlanningProblem,
     racks: Vec<usize>,
     /// Jobs in the order of prioritisation.
     order: Vec<usize>,
     /// By job: where those with the same arrival begin and end in `order`.
     peers: Vec<(usize, usize)>,
     /// When racks become free before each place of `order`, at the arrival of its job.
-    free: Vec<Free>,
+    free: Vec<FreeRacks>,
     /// Waiting of the job of each place.
     waited: Waited,
     /// Places whose job, or the state before it, has changed since its waiting was known.
@@ -34,7 +34,7 @@ pub struct Replay<'a> {
 
 impl<'a> Replay<'a> {
     /// Begins with an allocation. O(J log J).
-    pub fn new(problem: &'a Problem, racks: &[usize]) -> Self {
+    pub fn new(problem: &'a PlanningProblem, racks: &[usize]) -> Self {
         let n = problem.jobs.len();
         let racks = racks.to_vec();
         let order = super::prioritise::order(problem, &racks);
@@ -49,9 +49,9 @@ impl<'a> Replay<'a> {
         }
         let length =
             problem.jobs.iter().zip(&racks).map(|(j, &r)| u128::from(j.curve[r - 1].0)).sum();
-        let mut free = vec![Free::default(); n];
+        let mut free = vec![FreeRacks::default(); n];
         if let Some(first) = free.first_mut() {
-            *first = Free::new(problem.racks);
+            *first = FreeRacks::new(problem.racks);
             first.pass(arrival(0).0);
         }
         Self {

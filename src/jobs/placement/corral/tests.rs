@@ -3,12 +3,12 @@ use crate::placement::latency::samples::any_map_reduce;
 use good_lp::{Expression, Solution, SolverModel, constraint, microlp, variable, variables};
 use proptest::prelude::*;
 
-fn problem(scenario: Scenario, racks: usize, jobs: Vec<(u64, Vec<u64>)>) -> Problem {
+fn problem(scenario: Scenario, racks: usize, jobs: Vec<(u64, Vec<u64>)>) -> PlanningProblem {
     let job = |(arrival, curve): (u64, Vec<u64>)| Malleable {
         arrival: Time(arrival),
         curve: curve.into_iter().map(Span).collect(),
     };
-    Problem {
+    PlanningProblem {
         racks,
         scenario,
         provisioning: Provisioning::Best,
@@ -20,7 +20,7 @@ prop_compose! {
     /// Small, with latencies that mostly fall with the racks, but not always.
     fn any_problem(most: usize)(racks in 1usize..4, scenario in prop_oneof![Just(Scenario::Batch), Just(Scenario::Online)])
         (jobs in prop::collection::vec((0u64..60, 1u64..100, prop::collection::vec(20u64..120, racks)), 1..=most),
-         racks in Just(racks), scenario in Just(scenario)) -> Problem {
+         racks in Just(racks), scenario in Just(scenario)) -> PlanningProblem {
         let curve = |first: u64, shares: Vec<u64>| {
             let mut now = first;
             shares.iter().map(|s| { let t = now; now = (now * s / 100).max(1); t }).collect::<Vec<_>>()
@@ -32,7 +32,7 @@ prop_compose! {
 
 /// The paper's loop as printed: every allocation on the way is laid out; the first best is kept.
 /// Then the other way likewise.
-fn slow(p: &Problem) -> (u128, Vec<usize>) {
+fn slow(p: &PlanningProblem) -> (u128, Vec<usize>) {
     let mut best = (u128::MAX, vec![]);
     walk(p, vec![1; p.jobs.len()], &mut best, |racks| {
         let longest = (0..racks.len())
@@ -64,7 +64,7 @@ fn slow(p: &Problem) -> (u128, Vec<usize>) {
 
 /// Lays out allocations one after another until there is no next.
 fn walk(
-    p: &Problem,
+    p: &PlanningProblem,
     mut racks: Vec<usize>,
     best: &mut (u128, Vec<usize>),
     next: impl Fn(&[usize]) -> Option<(usize, usize)>,
@@ -81,7 +81,7 @@ fn walk(
     }
 }
 
-fn objective(p: &Problem, layout: &[prioritise::Slot]) -> u128 {
+fn objective(p: &PlanningProblem, layout: &[prioritise::LaidJob]) -> u128 {
     let each = layout.iter().map(|s| u128::from(s.finish.since(p.jobs[s.job].arrival).0));
     match p.scenario {
         Scenario::Batch => each.max().unwrap_or(0),
@@ -92,8 +92,8 @@ fn objective(p: &Problem, layout: &[prioritise::Slot]) -> u128 {
 /// The best of all plans of whole racks: every allocation in every order. Some order of starts
 /// gives the best schedule, and taking the racks that are free soonest in that order is never
 /// later.
-fn exhaustive(p: &Problem) -> u128 {
-    fn go(p: &Problem, free: &[u64], left: &[usize], value: u128, best: &mut u128) {
+fn exhaustive(p: &PlanningProblem) -> u128 {
+    fn go(p: &PlanningProblem, free: &[u64], left: &[usize], value: u128, best: &mut u128) {
         if left.is_empty() {
             *best = (*best).min(value);
             return;
@@ -119,7 +119,7 @@ fn exhaustive(p: &Problem) -> u128 {
 }
 
 /// LP-Batch, equations (1) to (5), by a solver.
-fn lp_batch(p: &Problem) -> f64 {
+fn lp_batch(p: &PlanningProblem) -> f64 {
     let mut vars = variables!();
     let t = vars.add(variable().min(0));
     let x: Vec<Vec<_>> = p
@@ -144,7 +144,7 @@ fn lp_batch(p: &Problem) -> f64 {
 
 /// The time-indexed programme whose dual [`price`] is, by a solver: x_jrs is the share of job j
 /// that starts on r racks at s.
-fn lp_online(p: &Problem) -> f64 {
+fn lp_online(p: &PlanningProblem) -> f64 {
     let longest = |j: &Malleable| j.curve.iter().map(|l| l.0).max().unwrap();
     let last =
         p.jobs.iter().map(|j| j.arrival.0).max().unwrap() + p.jobs.iter().map(longest).sum::<u64>();
@@ -196,7 +196,7 @@ fn section_4_2_by_hand() {
     assert_eq!(plan.makespan, Span(10));
     assert_eq!(
         plan.jobs[1],
-        Planned {
+        CorralJob {
             job: JobId(1),
             racks: vec![RackId(0), RackId(1)],
             priority: 0,
@@ -268,7 +268,7 @@ proptest! {
 
     #[test]
     fn the_batch_bound_is_the_linear_programme(p in any_problem(7)) {
-        let p = Problem { scenario: Scenario::Batch, ..p };
+        let p = PlanningProblem { scenario: Scenario::Batch, ..p };
         let (ours, theirs) = (lp::batch(&p), lp_batch(&p));
         prop_assert!((ours - theirs).abs() <= 1e-6 * theirs, "{ours} and {theirs}");
     }
@@ -287,10 +287,10 @@ proptest! {
 
     #[test]
     fn a_second_way_is_never_worse(p in any_problem(8)) {
-        let only = provision::best(&Problem { provisioning: Provisioning::Longest, ..p.clone() });
+        let only = provision::best(&PlanningProblem { provisioning: Provisioning::Longest, ..p.clone() });
         let both = provision::best(&p);
-        prop_assert!(both.value <= only.value && (both.at.0 == Rule::Gain) == (both.value < only.value));
-        prop_assert_eq!(slow(&Problem { provisioning: Provisioning::Longest, ..p }).0, only.value);
+        prop_assert!(both.value <= only.value && (both.at.0 == WideningRule::Gain) == (both.value < only.value));
+        prop_assert_eq!(slow(&PlanningProblem { provisioning: Provisioning::Longest, ..p }).0, only.value);
     }
 
     #[test]
@@ -308,7 +308,7 @@ proptest! {
     fn a_price_on_uneven_data_never_narrows_the_longest_job(job in any_map_reduce()) {
         let cluster = Cluster { racks: 5, hosts: 2, slots: 2, ..Cluster::corral() };
         let width = |imbalance_percent| {
-            let options = Options { imbalance_percent, ..Options::default() };
+            let options = CorralPlanOptions { imbalance_percent, ..CorralPlanOptions::default() };
             plan(std::slice::from_ref(&job), &cluster, options).jobs[0].racks.len()
         };
         // alpha D / r falls with r: alone, a job takes the r that minimises L + alpha D / r, which
@@ -374,8 +374,12 @@ fn large_plans_are_within_three_and_fifteen_per_cent_of_their_bounds() {
         .jobs
     };
     let gap = |scenario, provisioning| {
-        plan(&draw(scenario), &cluster, Options { scenario, provisioning, ..Options::default() })
-            .gap
+        plan(
+            &draw(scenario),
+            &cluster,
+            CorralPlanOptions { scenario, provisioning, ..CorralPlanOptions::default() },
+        )
+        .gap
     };
     let (batch, online) =
         (gap(Scenario::Batch, Provisioning::Best), gap(Scenario::Online, Provisioning::Best));

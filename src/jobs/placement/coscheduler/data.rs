@@ -8,7 +8,7 @@ use crate::workload::jobs::JobSpec;
 use super::super::cluster::Cluster;
 use super::super::latency::hybrid::ShuffleModel;
 use super::super::latency::matrix::Matrix;
-use super::super::replicas::Sets;
+use super::super::replicas::ReplicaSets;
 
 /// The ratio of a job's shuffle to its input (SIR): 1.0 at first, and learnt while its maps finish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,7 +81,7 @@ pub struct DataGuideline {
     /// R_data, and R_map (eq. 3).
     pub width: usize,
     /// Three disjoint sets of `width` racks, for the three replicas.
-    pub sets: Sets,
+    pub sets: ReplicaSets,
 }
 
 /// The latency matrix of a recurring job, of which decisions read the green zone only: no formula
@@ -100,5 +100,5 @@ pub fn guideline(job: &JobSpec, cluster: &Cluster, sir: Sir, seed: u64) -> DataG
         true => recurring_width(job, &matrix(job, cluster), cluster),
         false => width(sir.shuffle_of(job.input_bytes()), cluster),
     };
-    DataGuideline { width, sets: Sets::random(cluster.racks, width, seed) }
+    DataGuideline { width, sets: ReplicaSets::random(cluster.racks, width, seed) }
 }

@@ -6,12 +6,12 @@ use crate::units::{Bytes, Span};
 
 use super::super::cluster::Cluster;
 use super::explore::explore;
-use super::network::{Network, Transfer};
+use super::network::{CoflowForecaster, RackTransfer};
 use super::reduces::{heavy_racks, spread};
 
 /// What is known when all maps of a job are done.
 #[derive(Clone, Copy, Debug)]
-pub struct Question<'a> {
+pub struct ScheduleQuestion<'a> {
     /// The cluster.
     pub cluster: &'a Cluster,
     /// The map output by rack, each rack once.
@@ -27,7 +27,7 @@ pub struct Question<'a> {
 
 /// One possible schedule, judged.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct Candidate {
+pub struct CandidateSchedule {
     /// Racks and the reduce tasks of each, most first.
     #[serde(serialize_with = "by_name::pairs")]
     pub racks: Vec<(RackId, u32)>,
@@ -44,16 +44,16 @@ pub struct Candidate {
 
 /// All schedules that were considered.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct Decision {
+pub struct ConsideredSchedules {
     /// The place of the best in `candidates`.
     pub best: usize,
     /// By the number of racks.
-    pub candidates: Vec<Candidate>,
+    pub candidates: Vec<CandidateSchedule>,
 }
 
-impl Decision {
+impl ConsideredSchedules {
     /// The best schedule.
-    pub fn best(&self) -> &Candidate {
+    pub fn best(&self) -> &CandidateSchedule {
         &self.candidates[self.best]
     }
 }
@@ -61,7 +61,7 @@ impl Decision {
 /// The coflow of a job whose maps made `maps` by rack and whose reduce tasks are in `racks`: by map
 /// rack, then as `racks`. Every reduce task takes the same share of every rack's output; what
 /// rounding leaves, the last rack takes. O(maps * racks).
-pub fn coflow(maps: &[(RackId, Bytes)], racks: &[(RackId, u32)]) -> Vec<Transfer> {
+pub fn coflow(maps: &[(RackId, Bytes)], racks: &[(RackId, u32)]) -> Vec<RackTransfer> {
     let tasks: u64 = racks.iter().map(|r| u64::from(r.1)).sum::<u64>().max(1);
     let mut out = Vec::with_capacity(maps.len() * racks.len());
     for &(from, bytes) in maps {
@@ -74,7 +74,7 @@ pub fn coflow(maps: &[(RackId, Bytes)], racks: &[(RackId, u32)]) -> Vec<Transfer
         for &(to, own) in racks {
             before += u64::from(own);
             let now = until(before);
-            out.push(Transfer { from, to, bytes: Bytes(now - sent) });
+            out.push(RackTransfer { from, to, bytes: Bytes(now - sent) });
             sent = now;
         }
     }
@@ -88,7 +88,10 @@ pub fn coflow(maps: &[(RackId, Bytes)], racks: &[(RackId, u32)]) -> Vec<Transfer
 /// The shuffle is judged on the racks that were chosen, all map racks included; the paper judges it
 /// before. So bytes that stay in their rack count nothing, and `network` can answer for real ports.
 /// O(widths (R log R + maps * width)).
-pub fn decide(question: &Question, network: &impl Network) -> Option<Decision> {
+pub fn decide(
+    question: &ScheduleQuestion,
+    network: &impl CoflowForecaster,
+) -> Option<ConsideredSchedules> {
     let smallest =
         heavy_racks(question.maps, question.reduces, question.cluster).iter().map(|m| m.1).min()?;
     let mut local = vec![0u64; question.free.len()];
@@ -98,18 +101,19 @@ pub fn decide(question: &Question, network: &impl Network) -> Option<Decision> {
         let chosen =
             explore(&tasks, question.free, question.cluster.circuits, |r| local[r.index()])?;
         let cct = network.completion(&coflow(question.maps, &chosen.racks), chosen.start);
-        Some(Candidate {
+        Some(CandidateSchedule {
             racks: chosen.racks,
             start: chosen.start,
             cct,
             finish: chosen.start + cct,
         })
     };
-    let candidates: Vec<Candidate> = question.widths.iter().filter_map(candidate).collect();
-    let waves =
-        |c: &Candidate| c.racks.iter().any(|r| r.1 as usize > question.free[r.0.index()].len());
+    let candidates: Vec<CandidateSchedule> = question.widths.iter().filter_map(candidate).collect();
+    let waves = |c: &CandidateSchedule| {
+        c.racks.iter().any(|r| r.1 as usize > question.free[r.0.index()].len())
+    };
     let best = (0..candidates.len()).min_by_key(|&k| {
         (waves(&candidates[k]), candidates[k].finish, candidates[k].racks.len())
     })?;
-    Some(Decision { best, candidates })
+    Some(ConsideredSchedules { best, candidates })
 }

@@ -15,19 +15,19 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{JobId, RackId};
-use crate::placement::advisor::{self, Request};
+use crate::placement::advisor::{self, PlacementRequest};
 use crate::placement::cluster::Cluster;
 use crate::placement::coscheduler::data::{self, Sir};
-use crate::placement::coscheduler::decide::{Question, decide};
+use crate::placement::coscheduler::decide::{ScheduleQuestion, decide};
 use crate::placement::coscheduler::maps::MapGuideline;
 use crate::placement::coscheduler::network::Idle;
-use crate::placement::coscheduler::order::{self, Kind, Offer};
+use crate::placement::coscheduler::order::{self, Offer, SlotTask};
 use crate::placement::coscheduler::reduces;
 use crate::placement::hdfs;
 use crate::placement::jobpacker::executor::output_by_rack;
 use crate::placement::latency::hybrid;
 use crate::placement::policy::{
-    Asked, Block, Locality, Pick, Placement, Shuffle, View, is_over, startable,
+    AdviceRequest, Block, FetchStart, Locality, Pick, Placement, View, is_over, startable,
 };
 use crate::placement::spec::{BadOption, Common, PolicyOptions, outside};
 use crate::topology::Topology;
@@ -129,7 +129,7 @@ pub struct CoScheduler {
     /// Whether the controller is asked where reduces go: the policy `co-decided`.
     asks: bool,
     /// Questions that have not been taken.
-    asked: Vec<Asked>,
+    asked: Vec<AdviceRequest>,
     /// Stages whose tasks wait for an answer.
     unanswered: BTreeSet<(JobId, usize)>,
     /// If guidelines are strict: stages whose racks are chosen, the first choice first, until all
@@ -213,12 +213,12 @@ impl CoScheduler {
 
     /// The question to the controller about a stage whose maps are done; nothing if it is not worth
     /// circuits.
-    fn question(&self, view: &dyn View, job: JobId, stage: usize) -> Option<Asked> {
+    fn question(&self, view: &dyn View, job: JobId, stage: usize) -> Option<AdviceRequest> {
         let (maps, reduces) = (Self::output(view, job, stage), view.job(job).stages[stage].tasks);
         if reduces::widths(&maps, reduces, &self.cluster).is_empty() {
             return None;
         }
-        let shuffle = advisor::Shuffle::Open {
+        let shuffle = advisor::ShuffleSpec::Open {
             maps,
             by_task: vec![],
             reduces,
@@ -226,7 +226,11 @@ impl CoScheduler {
             at_most: None,
             waves: true,
         };
-        Some(Asked { job, stage, request: Request { shuffle, ready: Span::ZERO, deadline: None } })
+        Some(AdviceRequest {
+            job,
+            stage,
+            request: PlacementRequest { shuffle, ready: Span::ZERO, deadline: None },
+        })
     }
 
     /// The best schedule of a stage whose maps are done; `None` if it is not worth circuits.
@@ -244,7 +248,7 @@ impl CoScheduler {
             false => reduces::widths(&maps, tasks, &self.cluster),
         };
         let free = Self::releases(view);
-        let question = Question {
+        let question = ScheduleQuestion {
             cluster: &self.cluster,
             maps: &maps,
             reduces: tasks,
@@ -259,7 +263,7 @@ impl CoScheduler {
     fn classify(&self, view: &dyn View, job: JobId, stage: usize, rack: RackId) -> Option<Offer> {
         let heavy = self.is_heavy(view, job);
         let Some(g) = self.guides.get(&job) else {
-            return Some(Offer { kind: Kind::Map, heavy, guided: false });
+            return Some(Offer { kind: SlotTask::Map, heavy, guided: false });
         };
         if view.job(job).edges_into(stage).next().is_none() {
             let allowed = || match self.options.strict {
@@ -273,14 +277,14 @@ impl CoScheduler {
                     .any(|r| view.slots(r) > 0 && self.has_data(view, job, stage, r))
             };
             let waits = self.options.strict && heavy && !guided && elsewhere();
-            return (!waits).then_some(Offer { kind: Kind::Map, heavy, guided });
+            return (!waits).then_some(Offer { kind: SlotTask::Map, heavy, guided });
         }
         let guided = g.open(view, job, stage).any(|r| r == rack);
         let elsewhere = || g.open(view, job, stage).any(|r| view.slots(r) > 0);
         // What its maps really made decides, not what was foreseen.
         let heavy = g.best.get(&stage).is_some_and(Option::is_some);
         let waits = self.options.strict && heavy && !guided && elsewhere();
-        (!waits).then_some(Offer { kind: Kind::Reduce, heavy, guided })
+        (!waits).then_some(Offer { kind: SlotTask::Reduce, heavy, guided })
     }
 
     /// Keeps a choice of racks. `None`: the shuffle is not worth circuits.
@@ -403,7 +407,7 @@ impl Placement for CoScheduler {
         }
     }
 
-    fn take_asks(&mut self) -> Vec<Asked> {
+    fn take_asks(&mut self) -> Vec<AdviceRequest> {
         std::mem::take(&mut self.asked)
     }
 
@@ -418,7 +422,7 @@ impl Placement for CoScheduler {
         self.choose_racks(job, stage, racks);
     }
 
-    fn shuffle(&mut self, view: &dyn View, job: JobId, stage: usize) -> Shuffle {
+    fn shuffle(&mut self, view: &dyn View, job: JobId, stage: usize) -> FetchStart {
         let counts = view.counts(job, stage);
         let all = || view.topology().racks.iter().map(|r| (r.id, u32::MAX)).collect();
         let best = self.guides.get(&job).and_then(|g| g.best.get(&stage)?.clone());
@@ -427,9 +431,9 @@ impl Placement for CoScheduler {
         let crowded =
             seats < u64::from(counts.tasks()) && racks.iter().all(|r| view.free(r.0) == 0);
         if counts.pending == 0 || crowded {
-            Shuffle::Start
+            FetchStart::Start
         } else {
-            Shuffle::Hold(view.now() + self.common.patience)
+            FetchStart::Hold(view.now() + self.common.patience)
         }
     }
 }

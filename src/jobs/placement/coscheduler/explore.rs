@@ -13,7 +13,7 @@ pub fn remaining(elapsed: Span, done: u64, all: u64) -> Option<Span> {
 
 /// Where the reduces go, and when all of them have their slots.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Chosen {
+pub struct ReduceRacks {
     /// r_i with its d_i, in the order of D.
     pub racks: Vec<(RackId, u32)>,
     /// t_max, from now.
@@ -46,10 +46,10 @@ pub fn explore(
     free: &[impl AsRef<[Span]>],
     wavelengths: u32,
     local: impl Fn(RackId) -> u64,
-) -> Option<Chosen> {
+) -> Option<ReduceRacks> {
     assert!(tasks.is_sorted_by(|a, b| a >= b), "D is sorted in descending order");
     let mut selected = vec![false; free.len()];
-    let mut chosen = Chosen { racks: vec![], start: Span::ZERO };
+    let mut chosen = ReduceRacks { racks: vec![], start: Span::ZERO };
     for alike in tasks.chunk_by(|a, b| a == b) {
         let mut by_time = ranked(alike[0], free, &selected);
         for &d in alike {

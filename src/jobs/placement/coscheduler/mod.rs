@@ -10,8 +10,8 @@
 //!
 //! [`schedule`] plays all of it through for a list of jobs, offline.
 //!
-//! How long a shuffle takes is asked of a [`network::Network`]. The paper's is idle; a controller
-//! that knows its circuits can answer better.
+//! How long a shuffle takes is asked of a [`network::CoflowForecaster`]. The paper's is idle; a
+//! controller that knows its circuits can answer better.
 
 pub mod data;
 pub mod decide;

@@ -7,7 +7,7 @@ use super::super::cluster::Cluster;
 
 /// Bytes of one coflow from rack to rack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Transfer {
+pub struct RackTransfer {
     /// The sending rack.
     pub from: RackId,
     /// The receiving rack; the same as `from` for bytes that do not leave it.
@@ -20,10 +20,10 @@ pub struct Transfer {
 ///
 /// The paper's answer is [`Idle`]. A controller may answer from the circuits and coflows that it
 /// has.
-pub trait Network {
+pub trait CoflowForecaster {
     /// The completion time of a coflow, counted from `start`, when it may begin; `start` counts
     /// from now. Each pair of racks is given at most once.
-    fn completion(&self, coflow: &[Transfer], start: Span) -> Span;
+    fn completion(&self, coflow: &[RackTransfer], start: Span) -> Span;
 }
 
 /// A network without any other coflow: the lower bound T(C), eq. (1), (2) and (15).
@@ -36,14 +36,14 @@ pub struct Idle<'a>(pub &'a Cluster);
 
 /// What one port of a rack has to carry.
 #[derive(Clone, Copy, Default)]
-struct Port {
+struct PortLoad {
     light: u64,
     heavy: u64,
     circuits: u64,
     longest: u64,
 }
 
-impl Port {
+impl PortLoad {
     fn carry(&mut self, bytes: u64, heavy: bool) {
         if !heavy {
             self.light = self.light.saturating_add(bytes);
@@ -65,11 +65,12 @@ impl Port {
     }
 }
 
-impl Network for Idle<'_> {
+impl CoflowForecaster for Idle<'_> {
     /// O(transfers + R).
-    fn completion(&self, coflow: &[Transfer], _: Span) -> Span {
+    fn completion(&self, coflow: &[RackTransfer], _: Span) -> Span {
         let ports = coflow.iter().map(|t| t.from.index().max(t.to.index()) + 1).max().unwrap_or(0);
-        let (mut out, mut into) = (vec![Port::default(); ports], vec![Port::default(); ports]);
+        let (mut out, mut into) =
+            (vec![PortLoad::default(); ports], vec![PortLoad::default(); ports]);
         for t in coflow.iter().filter(|t| t.from != t.to) {
             let heavy = self.0.has_circuits() && t.bytes >= self.0.elephant;
             out[t.from.index()].carry(t.bytes.0, heavy);

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 /// What runs in the slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub enum Kind {
+pub enum SlotTask {
     /// A task that reads data blocks.
     Map,
     /// A task that a shuffle feeds.
@@ -16,7 +16,7 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offer {
     /// Map or reduce.
-    pub kind: Kind,
+    pub kind: SlotTask,
     /// Whether its job is shuffle-heavy.
     pub heavy: bool,
     /// The guideline of its job has room for it in this rack: the best schedule names the rack, or
@@ -26,7 +26,7 @@ pub struct Offer {
 
 /// The classes of Algorithm 2, first to last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub enum Class {
+pub enum OfferClass {
     /// Line 4: a reduce task of a shuffle-heavy job whose best schedule names this rack.
     GuidedReduce,
     /// Line 5: a map task of a shuffle-heavy job whose data is here, on fewer than R_map racks so
@@ -44,14 +44,14 @@ pub enum Class {
 
 impl Offer {
     /// Its class.
-    pub fn class(self) -> Class {
+    pub fn class(self) -> OfferClass {
         match (self.heavy, self.guided, self.kind) {
-            (true, true, Kind::Reduce) => Class::GuidedReduce,
-            (true, true, Kind::Map) => Class::GuidedMap,
-            (false, _, Kind::Reduce) => Class::LightReduce,
-            (false, _, Kind::Map) => Class::LightMap,
-            (true, false, Kind::Reduce) => Class::AnyReduce,
-            (true, false, Kind::Map) => Class::AnyMap,
+            (true, true, SlotTask::Reduce) => OfferClass::GuidedReduce,
+            (true, true, SlotTask::Map) => OfferClass::GuidedMap,
+            (false, _, SlotTask::Reduce) => OfferClass::LightReduce,
+            (false, _, SlotTask::Map) => OfferClass::LightMap,
+            (true, false, SlotTask::Reduce) => OfferClass::AnyReduce,
+            (true, false, SlotTask::Map) => OfferClass::AnyMap,
         }
     }
 }

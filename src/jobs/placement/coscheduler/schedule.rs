@@ -13,16 +13,16 @@ use crate::workload::jobs::JobSpec;
 use super::super::calendar::Calendar;
 use super::super::cluster::Cluster;
 use super::super::jobpacker::manager::stage_time;
-use super::super::jobpacker::{Group, StagePlan};
+use super::super::jobpacker::{StagePlan, TaskGroup};
 use super::super::latency::hybrid::{reads_blocks, shuffle_heavy};
 use super::data::{DataGuideline, Sir, guideline, matrix};
-use super::decide::{Decision, Question, coflow, decide};
-use super::network::{Idle, Network};
+use super::decide::{ConsideredSchedules, ScheduleQuestion, coflow, decide};
+use super::network::{CoflowForecaster, Idle};
 use super::reduces::{recurring_widths, widths};
 
 /// Where and when a job would run, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Planned {
+pub struct ForecastJob {
     /// The job.
     pub job: JobId,
     /// Whether its maps follow a guideline: its shuffle reaches T_e, or is expected to.
@@ -32,7 +32,7 @@ pub struct Planned {
     /// All its stages.
     pub stages: Vec<StagePlan>,
     /// By stage: what was considered for its tasks; nothing where there was no guideline.
-    pub decisions: Vec<Option<Decision>>,
+    pub decisions: Vec<Option<ConsideredSchedules>>,
     /// When it ends.
     #[serde(rename = "finish_ns")]
     pub finish: Time,
@@ -40,9 +40,9 @@ pub struct Planned {
 
 /// A forecast for a list of jobs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Schedule {
+pub struct JobForecast {
     /// In the order of the jobs.
-    pub jobs: Vec<Planned>,
+    pub jobs: Vec<ForecastJob>,
     /// When the last job ends.
     #[serde(rename = "makespan_ns")]
     pub makespan: Span,
@@ -52,7 +52,7 @@ pub struct Schedule {
 
 /// Lays out jobs, given in the order of their arrival. `seed` draws the racks of their data. O(J
 /// R^2 (stages + edges)) and O(R slots) a stage.
-pub fn schedule(jobs: &[JobSpec], cluster: &Cluster, seed: u64) -> Schedule {
+pub fn schedule(jobs: &[JobSpec], cluster: &Cluster, seed: u64) -> JobForecast {
     let mut calendar = Calendar::new(cluster.racks, cluster.rack_slots());
     let one = |job: &JobSpec| {
         let data = guideline(job, cluster, Sir::default(), seed.wrapping_add(u64::from(job.id.0)));
@@ -63,11 +63,11 @@ pub fn schedule(jobs: &[JobSpec], cluster: &Cluster, seed: u64) -> Schedule {
         };
         Layer { job, cluster, data, heavy }.lay(&mut calendar)
     };
-    let planned: Vec<Planned> = jobs.iter().map(one).collect();
+    let planned: Vec<ForecastJob> = jobs.iter().map(one).collect();
     let makespan = planned.iter().map(|p| p.finish.since(Time::ZERO)).max().unwrap_or(Span::ZERO);
     let total: u128 =
         planned.iter().zip(jobs).map(|(p, j)| u128::from(p.finish.since(j.arrival).0)).sum();
-    Schedule {
+    JobForecast {
         mean_completion_ns: total as f64 / planned.len().max(1) as f64,
         jobs: planned,
         makespan,
@@ -82,8 +82,9 @@ struct Layer<'a> {
 }
 
 impl Layer<'_> {
-    fn lay(self, calendar: &mut Calendar) -> Planned {
-        let (mut stages, mut decisions): (Vec<StagePlan>, Vec<Option<Decision>>) = (vec![], vec![]);
+    fn lay(self, calendar: &mut Calendar) -> ForecastJob {
+        let (mut stages, mut decisions): (Vec<StagePlan>, Vec<Option<ConsideredSchedules>>) =
+            (vec![], vec![]);
         for s in 0..self.job.stages.len() {
             let (stage, decision) = if reads_blocks(self.job, s) {
                 (self.maps(s, calendar), None)
@@ -94,7 +95,14 @@ impl Layer<'_> {
             decisions.push(decision);
         }
         let finish = stages.iter().map(|s| s.finish).max().unwrap_or(Time::ZERO);
-        Planned { job: self.job.id, heavy: self.heavy, data: self.data, stages, decisions, finish }
+        ForecastJob {
+            job: self.job.id,
+            heavy: self.heavy,
+            data: self.data,
+            stages,
+            decisions,
+            finish,
+        }
     }
 
     /// Maps of a heavy job: evenly on the R_map racks with its data that have room for their share
@@ -130,7 +138,7 @@ impl Layer<'_> {
                 own.take(containers).last().map_or(self.job.arrival, |t| t.0.max(self.job.arrival));
             let until = from + stage_time(&self.job.stages[stage], tasks, containers);
             own.give(containers, until);
-            groups.push(Group { rack, containers, tasks, from, until });
+            groups.push(TaskGroup { rack, containers, tasks, from, until });
         }
         finished(stage, groups, Span::ZERO)
     }
@@ -161,7 +169,7 @@ impl Layer<'_> {
         stage: usize,
         done: &[StagePlan],
         calendar: &mut Calendar,
-    ) -> (StagePlan, Option<Decision>) {
+    ) -> (StagePlan, Option<ConsideredSchedules>) {
         let spec = &self.job.stages[stage];
         let ready = self
             .job
@@ -177,7 +185,7 @@ impl Layer<'_> {
             false => widths(&maps, spec.tasks, self.cluster),
         };
         let free: Vec<Vec<Span>> = calendar.racks.iter().map(|r| r.releases(ready)).collect();
-        let question = Question {
+        let question = ScheduleQuestion {
             cluster: self.cluster,
             maps: &maps,
             reduces: spec.tasks,
@@ -204,7 +212,7 @@ impl Layer<'_> {
         for (rack, containers, tasks) in held {
             let until = from + cct + stage_time(spec, tasks, containers);
             calendar.racks[rack.index()].give(containers, until);
-            groups.push(Group { rack, containers, tasks, from, until });
+            groups.push(TaskGroup { rack, containers, tasks, from, until });
         }
         (finished(stage, groups, cct), decision)
     }
@@ -225,7 +233,7 @@ fn anywhere(tasks: u32, calendar: &Calendar) -> Vec<(RackId, u32)> {
     of.into_iter().map(share).collect()
 }
 
-fn finished(stage: usize, groups: Vec<Group>, shuffle: Span) -> StagePlan {
+fn finished(stage: usize, groups: Vec<TaskGroup>, shuffle: Span) -> StagePlan {
     let finish = groups.iter().map(|g| g.until).max().unwrap_or(Time::ZERO);
     StagePlan { stage, groups, shuffle, finish }
 }

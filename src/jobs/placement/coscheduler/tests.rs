@@ -1,9 +1,9 @@
 use super::data::{Sir, guideline, matrix, recurring_width, width};
-use super::decide::{Candidate, Question, coflow, decide};
+use super::decide::{CandidateSchedule, ScheduleQuestion, coflow, decide};
 use super::explore::{explore, remaining};
 use super::maps::MapGuideline;
-use super::network::{Idle, Network, Transfer};
-use super::order::{Class, Kind, Offer, pick};
+use super::network::{CoflowForecaster, Idle, RackTransfer};
+use super::order::{Offer, OfferClass, SlotTask, pick};
 use super::reduces::{recurring_widths, spread, widths};
 use crate::coflows::bounds;
 use crate::demand::DemandMatrix;
@@ -69,7 +69,7 @@ fn figure_2_completion_times_of_the_first_job() {
     );
     // Co-scheduler itself finds the second case: three circuits at once.
     let slots = vec![vec![Span::ZERO; 16]; 3];
-    let q = Question {
+    let q = ScheduleQuestion {
         cluster: &c,
         maps: &own,
         reduces: 3,
@@ -118,13 +118,13 @@ fn racks_below_the_threshold_are_left_out_of_the_guideline_but_not_of_the_shuffl
     assert_eq!(widths(&own, 50, &c), [1, 2, 3]);
     assert!(widths(&own[1..2], 50, &c).is_empty() && widths(&own, 2, &c) == [1, 2]);
     let slots = vec![vec![Span::ZERO; 200]; 60];
-    let q = Question { cluster: &c, maps: &own, reduces: 50, widths: &[3], free: &slots };
+    let q = ScheduleQuestion { cluster: &c, maps: &own, reduces: 50, widths: &[3], free: &slots };
     let best = decide(&q, &Idle(&c)).unwrap().best().clone();
     assert_eq!(
         coflow(&own, &best.racks).iter().map(|t| t.bytes).sum::<Bytes>(),
         Bytes(c.elephant.0 * 8 + GB)
     );
-    assert!(decide(&Question { maps: &own[1..2], ..q }, &Idle(&c)).is_none());
+    assert!(decide(&ScheduleQuestion { maps: &own[1..2], ..q }, &Idle(&c)).is_none());
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn a_map_rack_with_little_output_does_not_confine_many_reduces_to_few_racks() {
         (2, 2, 20)
     );
     let slots = vec![vec![Span::ZERO; 200]; 60];
-    let q = Question {
+    let q = ScheduleQuestion {
         cluster: &c,
         maps: &own,
         reduces: 1290,
@@ -197,14 +197,14 @@ fn remaining_time_is_extrapolated() {
 fn algorithm_2_has_six_classes_in_order() {
     let offer = |kind, heavy, guided| Offer { kind, heavy, guided };
     let six = [
-        offer(Kind::Reduce, true, true),
-        offer(Kind::Map, true, true),
-        offer(Kind::Reduce, false, false),
-        offer(Kind::Map, false, true),
-        offer(Kind::Reduce, true, false),
-        offer(Kind::Map, true, false),
+        offer(SlotTask::Reduce, true, true),
+        offer(SlotTask::Map, true, true),
+        offer(SlotTask::Reduce, false, false),
+        offer(SlotTask::Map, false, true),
+        offer(SlotTask::Reduce, true, false),
+        offer(SlotTask::Map, true, false),
     ];
-    let classes: Vec<Class> = six.iter().map(|o| o.class()).collect();
+    let classes: Vec<OfferClass> = six.iter().map(|o| o.class()).collect();
     assert!(classes.is_sorted_by(|a, b| a < b));
     // Whatever is missing, the first of what is left is taken, also from behind.
     for from in 0..6 {
@@ -289,8 +289,8 @@ proptest! {
     #[test]
     fn the_idle_network_is_the_circuit_bound(bytes in prop::collection::vec(0u64..9_000, 16)) {
         let c = Cluster { racks: 4, ..figure_2() };
-        let all: Vec<Transfer> = bytes.iter().enumerate()
-            .map(|(k, &b)| Transfer { from: RackId::from(k / 4), to: RackId::from(k % 4), bytes: Bytes(b) }).collect();
+        let all: Vec<RackTransfer> = bytes.iter().enumerate()
+            .map(|(k, &b)| RackTransfer { from: RackId::from(k / 4), to: RackId::from(k % 4), bytes: Bytes(b) }).collect();
         let mut demand = DemandMatrix::zero(4);
         all.iter().filter(|t| t.from != t.to).for_each(|t| demand.add(t.from, t.to, t.bytes.0));
         prop_assert_eq!(Idle(&c).completion(&all, Span::ZERO), bounds::circuit(&demand, c.ocs, c.delta));
@@ -308,11 +308,11 @@ proptest! {
         let own: Vec<(RackId, Bytes)> = (0..split.min(f.len())).map(|r| (RackId::from(r), Bytes(share))).collect();
         let reduces = job.stages[1].tasks;
         let w = widths(&own, reduces, &c);
-        let q = Question { cluster: &c, maps: &own, reduces, widths: &w, free: &f };
+        let q = ScheduleQuestion { cluster: &c, maps: &own, reduces, widths: &w, free: &f };
         let Some(d) = decide(&q, &Idle(&c)) else { return Ok(()) };
         for x in &d.candidates {
             prop_assert_eq!(x.racks.iter().map(|r| r.1).sum::<u32>(), reduces);
-            let rank = |x: &Candidate| (x.racks.iter().any(|r| r.1 as usize > f[r.0.index()].len()), x.finish, x.racks.len());
+            let rank = |x: &CandidateSchedule| (x.racks.iter().any(|r| r.1 as usize > f[r.0.index()].len()), x.finish, x.racks.len());
             prop_assert!(rank(d.best()) <= rank(x));
             let total = coflow(&own, &x.racks).iter().map(|t| t.bytes).sum::<Bytes>();
             prop_assert_eq!(total, own.iter().map(|m| m.1).sum::<Bytes>());

@@ -6,12 +6,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::plan::{Options, plan};
+use super::plan::{HitPlanOptions, plan};
 use super::wave::{Ends, Grading, How, MAX_ROUNDS};
 use crate::ids::{HostId, JobId, RackId};
 use crate::paths::{MAX_UNIT, Switches, Units};
 use crate::placement::hdfs;
-use crate::placement::policy::{Alarm, Block, Locality, Order, Pick, Placement, View, startable};
+use crate::placement::policy::{
+    Block, JobOrder, Locality, OfferAlarm, Pick, Placement, View, startable,
+};
 use crate::placement::spec::{BadOption, Common, PolicyOptions, outside};
 use crate::topology::Host;
 use crate::units::{Bytes, Span, Time};
@@ -48,7 +50,7 @@ impl HitOptions {
 }
 
 impl PolicyOptions for HitOptions {
-    const ORDER: Order = Order::Capacity;
+    const ORDER: JobOrder = JobOrder::Capacity;
     const BY_HOST: bool = true;
 
     fn check(&self) -> Vec<BadOption> {
@@ -83,14 +85,14 @@ pub struct Hit {
     net: Option<Switches>,
     /// Jobs that have their plans.
     planned: BTreeSet<JobId>,
-    stages: BTreeMap<(JobId, usize), Wanted>,
-    alarm: Alarm,
+    stages: BTreeMap<(JobId, usize), WantedHosts>,
+    alarm: OfferAlarm,
 }
 
 /// Where the tasks of a stage are wanted. Where they all send and receive alike, it is hosts that
 /// are counted.
 #[derive(Clone, Debug, Default)]
-struct Wanted {
+struct WantedHosts {
     /// By host: tasks that are wanted there and have not started.
     hosts: BTreeMap<HostId, u32>,
     /// All of them.
@@ -103,7 +105,7 @@ struct Wanted {
     since: Option<Time>,
 }
 
-impl Wanted {
+impl WantedHosts {
     fn want(&mut self, host: HostId) {
         *self.hosts.entry(host).or_default() += 1;
         self.all += 1;
@@ -144,7 +146,7 @@ impl Hit {
             net: None,
             planned: BTreeSet::new(),
             stages: BTreeMap::new(),
-            alarm: Alarm::default(),
+            alarm: OfferAlarm::default(),
         }
     }
 
@@ -167,8 +169,11 @@ impl Hit {
         if full {
             places = slots(false);
         }
-        let options =
-            Options { how: self.options.how(), seed: self.seed ^ u64::from(job.0), matrix: false };
+        let options = HitPlanOptions {
+            how: self.options.how(),
+            seed: self.seed ^ u64::from(job.0),
+            matrix: false,
+        };
         // Fewer than two slots: every host is as good as any other.
         let Ok(mut plan) = plan(spec, topology, net, places, options) else { return };
         for t in &plan.tasks {
@@ -285,7 +290,7 @@ mod tests {
 
     #[test]
     fn a_host_is_wanted_as_often_as_tasks_are_to_start_there() {
-        let mut w = Wanted::default();
+        let mut w = WantedHosts::default();
         [1, 1, 2].into_iter().for_each(|h| w.want(HostId(h)));
         w.one_less(HostId(1));
         w.one_less(HostId(7));
@@ -297,7 +302,7 @@ mod tests {
 
     #[test]
     fn of_tasks_with_shares_each_has_its_own_host() {
-        let mut w = Wanted::default();
+        let mut w = WantedHosts::default();
         for (k, h) in [(0, 1), (1, 2), (2, 1)] {
             w.want(HostId(h));
             w.by_task.insert(k, HostId(h));

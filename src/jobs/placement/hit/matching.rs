@@ -20,11 +20,11 @@ pub struct Preferences {
 }
 
 /// The place of a task on a host's list; the smallest is the best.
-type Rank = (Reverse<u32>, Reverse<i128>, Reverse<u64>, usize);
+type HostRank = (Reverse<u32>, Reverse<i128>, Reverse<u64>, usize);
 
 impl Preferences {
     /// The place of `task` on the list of `host`.
-    fn rank(&self, host: usize, task: usize) -> Rank {
+    fn rank(&self, host: usize, task: usize) -> HostRank {
         let count = self.counts.get(task).map_or(0, |row| row[host]);
         (Reverse(count), Reverse(self.utility[task][host]), Reverse(self.bytes[task]), task)
     }
@@ -57,8 +57,8 @@ impl Preferences {
     pub fn matching(&self) -> Vec<Option<usize>> {
         let mut lists: Vec<_> = (0..self.utility.len()).map(|t| self.list(t)).collect();
         // By host: the tasks that it holds, worst last, and the best that it has dropped.
-        let mut held: Vec<BTreeSet<Rank>> = vec![BTreeSet::new(); self.places.len()];
-        let mut dropped: Vec<Option<Rank>> = vec![None; self.places.len()];
+        let mut held: Vec<BTreeSet<HostRank>> = vec![BTreeSet::new(); self.places.len()];
+        let mut dropped: Vec<Option<HostRank>> = vec![None; self.places.len()];
         let mut free: VecDeque<usize> = (0..self.utility.len()).collect();
         while let Some(task) = free.pop_front() {
             while let Some((_, Reverse(host))) = lists[task].pop() {

@@ -5,17 +5,17 @@ use std::ops::Range;
 
 use serde::Serialize;
 
-use super::wave::{Distances, How, Pair, Side, Wave, place, utilities};
+use super::wave::{Distances, How, ShuffleSide, TaskPair, Wave, place, utilities};
 use crate::ids::HostId;
-use crate::paths::optimise::{Flow, Outcome, optimise};
-use crate::paths::{List, Load, Switches};
+use crate::paths::optimise::{OptimiseOutcome, RoutedFlow, optimise};
+use crate::paths::{List, SwitchRates, Switches};
 use crate::topology::Topology;
 use crate::topology::types::Types;
 use crate::workload::jobs::{EdgeSpec, JobSpec};
 
 /// Options of [`plan`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Options {
+pub struct HitPlanOptions {
     /// How a wave is placed.
     pub how: How,
     /// Draws the assignment that it begins with.
@@ -26,7 +26,7 @@ pub struct Options {
 
 /// Where one task goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Task {
+pub struct PlacedTask {
     /// The place of its stage in the job.
     pub stage: usize,
     /// Its number in the stage.
@@ -71,9 +71,9 @@ pub struct PlannedFlow {
 
 /// A job's plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Plan {
+pub struct HitPlan {
     /// By stage, then task.
-    pub tasks: Vec<Task>,
+    pub tasks: Vec<PlacedTask>,
     /// By shuffle, first its receivers and then its senders, unless they have hosts from an earlier
     /// shuffle; empty if not asked for.
     pub grades: Vec<Grades>,
@@ -87,7 +87,7 @@ pub struct Plan {
     /// Rounds that saved something, over all shuffles.
     pub rounds: u32,
     /// What became of the flows' lists.
-    pub lists: Outcome,
+    pub lists: OptimiseOutcome,
     /// By stage of a shuffle: all hosts, first the one from which its tasks shuffle at the least
     /// cost.
     #[serde(skip)]
@@ -109,8 +109,8 @@ pub fn plan(
     topology: &Topology,
     net: &Switches,
     slots: Vec<u32>,
-    options: Options,
-) -> Result<Plan, String> {
+    options: HitPlanOptions,
+) -> Result<HitPlan, String> {
     let all: u64 = slots.iter().map(|&n| u64::from(n)).sum();
     if all < 2 {
         return Err(format!("a shuffle needs two slots at least, and the network has {all}"));
@@ -120,27 +120,27 @@ pub fn plan(
         net,
         slots,
         options,
-        load: Load::new(net),
+        load: SwitchRates::new(net),
         far: BTreeMap::new(),
         hosts: BTreeMap::new(),
         later: BTreeSet::new(),
         flows: BTreeMap::new(),
     };
-    let mut plan = Plan {
+    let mut plan = HitPlan {
         tasks: vec![],
         grades: vec![],
         flows: vec![],
         before: 0,
         after: 0,
         rounds: 0,
-        lists: Outcome::default(),
+        lists: OptimiseOutcome::default(),
         orders: BTreeMap::new(),
     };
     for edge in &job.edges {
         p.shuffle(job, edge, &mut plan);
     }
     let later = |key: &(usize, u32)| p.later.contains(key);
-    let task = |(key, &(first, host)): (&(usize, u32), _)| Task {
+    let task = |(key, &(first, host)): (&(usize, u32), _)| PlacedTask {
         stage: key.0,
         task: key.1,
         first,
@@ -151,9 +151,9 @@ pub fn plan(
     let flow =
         |(&(from, to, ref types), &(bytes, rate)): (&(HostId, HostId, Types), &(u64, u64))| {
             let types = types.clone();
-            Flow { from, to, bytes, rate, list: List::default(), types }
+            RoutedFlow { from, to, bytes, rate, list: List::default(), types }
         };
-    let mut flows: Vec<Flow> = p.flows.iter().map(flow).collect();
+    let mut flows: Vec<RoutedFlow> = p.flows.iter().map(flow).collect();
     plan.lists = optimise(net, &mut p.load, &mut flows);
     if let Some(cut) = flows.iter().find(|f| f.list.0.is_empty()).filter(|_| plan.lists.cut > 0) {
         return Err(format!("there is no way from host {} to {}", cut.from.0, cut.to.0));
@@ -175,8 +175,8 @@ struct Planner<'a> {
     topology: &'a Topology,
     net: &'a Switches,
     slots: Vec<u32>,
-    options: Options,
-    load: Load,
+    options: HitPlanOptions,
+    load: SwitchRates,
     /// By types: costs between hosts for a flow that takes nothing of the switches.
     far: BTreeMap<Types, Distances>,
     /// By stage and task: the host to begin with, and the host chosen.
@@ -188,7 +188,7 @@ struct Planner<'a> {
 }
 
 impl Planner<'_> {
-    fn shuffle(&mut self, job: &JobSpec, edge: &EdgeSpec, plan: &mut Plan) {
+    fn shuffle(&mut self, job: &JobSpec, edge: &EdgeSpec, plan: &mut HitPlan) {
         let all = self.slots.iter().fold(0, |all: u32, &n| all.saturating_add(n));
         let placed =
             |hosts: &BTreeMap<(usize, u32), _>, stage: usize| hosts.contains_key(&(stage, 0));
@@ -199,8 +199,8 @@ impl Planner<'_> {
         let now_maps =
             if old_maps { maps } else { maps.min(all - if old_reduces { 1 } else { now_reduces }) };
         let host_of = |stage: usize, task: u32| self.hosts.get(&(stage, task)).map(|h| h.1);
-        let side = std::iter::repeat_n(Side::Map, now_maps as usize)
-            .chain(std::iter::repeat_n(Side::Reduce, now_reduces as usize));
+        let side = std::iter::repeat_n(ShuffleSide::Map, now_maps as usize)
+            .chain(std::iter::repeat_n(ShuffleSide::Reduce, now_reduces as usize));
         let fixed = (0..now_maps)
             .map(|m| host_of(edge.from, m))
             .chain((0..now_reduces).map(|r| host_of(edge.to, r)));
@@ -250,7 +250,7 @@ impl Planner<'_> {
         }
         let rate = wave.pairs.first().map_or(0, |p| p.rate);
         let rate =
-            |p: &Pair| if edge.shares.is_some() { self.rate(p.bytes, longest) } else { rate };
+            |p: &TaskPair| if edge.shares.is_some() { self.rate(p.bytes, longest) } else { rate };
         let all: Vec<((HostId, HostId), u64, u64)> = self
             .pairs(edge, (maps, reduces), (maps, reduces))
             .iter()
@@ -277,7 +277,7 @@ impl Planner<'_> {
         edge: &EdgeSpec,
         (maps, reduces): (u32, u32),
         (some_maps, some_reduces): (u32, u32),
-    ) -> Vec<Pair> {
+    ) -> Vec<TaskPair> {
         let n = u64::from(maps) * u64::from(reduces);
         let (each, rest) = (edge.bytes.0 / n, edge.bytes.0 % n);
         let (own, senders) = (edge.by_receiver(), u64::from(maps));
@@ -287,7 +287,8 @@ impl Planner<'_> {
                 own[r as usize] / senders + if m == 0 { own[r as usize] % senders } else { 0 }
             }
         };
-        let one = |m: u32, r: u32| Pair { from: m, to: some_maps + r, bytes: bytes(m, r), rate: 0 };
+        let one =
+            |m: u32, r: u32| TaskPair { from: m, to: some_maps + r, bytes: bytes(m, r), rate: 0 };
         (0..some_maps).flat_map(|m| (0..some_reduces).map(move |r| one(m, r))).collect()
     }
 
@@ -337,7 +338,7 @@ impl Planner<'_> {
 
     /// The distances for flows of these types that take nothing of the switches.
     fn far(&mut self, types: &Types) -> &Distances {
-        let nothing = [Pair { from: 0, to: 0, bytes: 0, rate: 0 }];
+        let nothing = [TaskPair { from: 0, to: 0, bytes: 0, rate: 0 }];
         let (net, load, hosts) = (self.net, &self.load, self.topology.hosts.len());
         self.far
             .entry(types.clone())
@@ -359,12 +360,12 @@ impl Planner<'_> {
         let bytes = |k: u32| own.as_ref().map_or(1, |own| own[(placed.start + k) as usize]);
         let pairs = (0..placed.len() as u32)
             .map(|k| pair(k, bytes(k)))
-            .map(|(from, to, bytes)| Pair { from, to, bytes, rate: 0 });
+            .map(|(from, to, bytes)| TaskPair { from, to, bytes, rate: 0 });
         let hosts: Vec<HostId> = std::iter::once(HostId(0))
             .chain(placed.clone().map(|t| self.hosts[&(peers, t)].1))
             .collect();
         let wave = Wave {
-            side: vec![Side::Map; hosts.len()],
+            side: vec![ShuffleSide::Map; hosts.len()],
             fixed: vec![None; hosts.len()],
             pairs: pairs.collect(),
             places: vec![],
@@ -425,8 +426,14 @@ mod tests {
         let net = Switches::new(&t, Units::default());
         let saved: Vec<f64> = (1..=5)
             .map(|seed| {
-                let p = plan(&job, &t, &net, slots(&t), Options { seed, ..Options::default() })
-                    .unwrap();
+                let p = plan(
+                    &job,
+                    &t,
+                    &net,
+                    slots(&t),
+                    HitPlanOptions { seed, ..HitPlanOptions::default() },
+                )
+                .unwrap();
                 assert_eq!(p.tasks.len(), 20);
                 1.0 - p.after as f64 / p.before as f64
             })
@@ -453,7 +460,7 @@ mod tests {
                 job.edges.push(EdgeSpec::even(1, 2, Bytes(bytes / 2)));
             }
             let net = Switches::new(&t, Units::default());
-            let p = plan(&job, &t, &net, slots(&t), Options { seed, ..Options::default() }).unwrap();
+            let p = plan(&job, &t, &net, slots(&t), HitPlanOptions { seed, ..HitPlanOptions::default() }).unwrap();
             let tasks: Vec<(usize, u32)> = p.tasks.iter().map(|t| (t.stage, t.task)).collect();
             let all: Vec<(usize, u32)> = job.stages.iter().enumerate().flat_map(|(s, st)| (0..st.tasks).map(move |k| (s, k))).collect();
             prop_assert_eq!(tasks, all);
@@ -523,12 +530,12 @@ mod tests {
                 near,
                 "racks 0 and 1 are one pod"
             );
-            let load = Load::new(&net);
+            let load = SwitchRates::new(&net);
             let far = Distances::of_types(
                 &net,
                 &load,
                 t.hosts.len(),
-                &[Pair { from: 0, to: 0, bytes: 0, rate: 0 }],
+                &[TaskPair { from: 0, to: 0, bytes: 0, rate: 0 }],
                 &up,
             );
             for (a, b) in t.hosts.iter().flat_map(|a| t.hosts.iter().map(move |b| (a.id, b.id))) {
@@ -546,11 +553,16 @@ mod tests {
                 stage("reduce", 3),
                 Bytes(90 << 20),
             );
-            let free = plan(&job, &t, &net, slots(&t), Options::default()).unwrap();
+            let free = plan(&job, &t, &net, slots(&t), HitPlanOptions::default()).unwrap();
             job.edges[0].types = up.clone();
-            let typed =
-                plan(&job, &t, &net, slots(&t), Options { matrix: true, ..Options::default() })
-                    .unwrap();
+            let typed = plan(
+                &job,
+                &t,
+                &net,
+                slots(&t),
+                HitPlanOptions { matrix: true, ..HitPlanOptions::default() },
+            )
+            .unwrap();
             let unmet =
                 typed.flows.iter().filter(|f| net.check_types(&f.list, &up).is_err()).count();
             assert_eq!((typed.lists.unmet, free.lists.unmet), (unmet, 0));
@@ -573,8 +585,14 @@ mod tests {
     fn a_network_with_one_slot_is_refused() {
         let t = Topology::uniform("t", 1, 1, BitRate(8), BitRate(8), vec![]);
         let job = JobSpec::map_reduce("j", Time(0), stage("map", 1), stage("reduce", 1), Bytes(1));
-        let e = plan(&job, &t, &Switches::new(&t, Units::default()), slots(&t), Options::default())
-            .unwrap_err();
+        let e = plan(
+            &job,
+            &t,
+            &Switches::new(&t, Units::default()),
+            slots(&t),
+            HitPlanOptions::default(),
+        )
+        .unwrap_err();
         assert_eq!(e, "a shuffle needs two slots at least, and the network has 1");
     }
 }

@@ -6,7 +6,7 @@ use crate::ids::HostId;
 
 /// A flow between two tasks, by their numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Flow {
+pub struct TaskFlow {
     /// The task that sends.
     pub from: u32,
     /// The task that receives.
@@ -26,7 +26,7 @@ pub struct Flow {
 /// Source: Algorithm 1, lines 5, 11 and 12 in section 5.1. In a symmetric network all hosts tie
 /// there, and every flow would vote for the first; so hosts fill up here (equation (8)).
 pub fn votes(
-    flows: &[Flow],
+    flows: &[TaskFlow],
     cost: impl Fn(usize, HostId, HostId) -> u64,
     hosts: &[HostId],
     movers: &[u32],
@@ -109,7 +109,7 @@ impl Poll<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::paths::{List, Load, Switches, Units, search};
+    use crate::paths::{List, SwitchRates, Switches, Units, search};
     use crate::topology::graph::Graph;
     use crate::topology::{Core, Topology};
     use crate::units::BitRate;
@@ -117,8 +117,8 @@ mod tests {
 
     /// Two access switches of two hosts each below one root; maps 0 and 1 are on host 0.
     fn vote(pairs: &[(u32, u32, u64)], places: &[u32], movers: &[u32]) -> Vec<Vec<u32>> {
-        let flows: Vec<Flow> =
-            pairs.iter().map(|&(from, to, bytes)| Flow { from, to, bytes }).collect();
+        let flows: Vec<TaskFlow> =
+            pairs.iter().map(|&(from, to, bytes)| TaskFlow { from, to, bytes }).collect();
         let cost = |_, a: HostId, b: HostId| match () {
             () if a == b => 0,
             () if a.0 / 2 == b.0 / 2 => 1,
@@ -162,13 +162,13 @@ mod tests {
     /// which host is counted again each time.
     fn slowly(
         net: &Switches,
-        flows: &[Flow],
+        flows: &[TaskFlow],
         hosts: &[HostId],
         movers: &[u32],
         places: &[u32],
     ) -> Vec<Vec<u32>> {
         let mut count = vec![vec![0u32; places.len()]; movers.len()];
-        let mut order: Vec<&Flow> = flows.iter().filter(|f| f.bytes > 0).collect();
+        let mut order: Vec<&TaskFlow> = flows.iter().filter(|f| f.bytes > 0).collect();
         order.sort_by_key(|f| (std::cmp::Reverse(f.bytes), f.from, f.to));
         for f in order {
             let row = |t: u32| movers.iter().position(|&m| m == t);
@@ -232,12 +232,12 @@ mod tests {
             let mut t = Topology::uniform("t", 4, 1, BitRate(100), BitRate(100), vec![]);
             t.eps.core = Core::Graph(Box::new(Graph::hierarchy(3, 2, 2, BitRate(100), None)));
             let net = Switches::new(&t, Units { access: units.0, aggregation: units.1, core: units.2 });
-            let flows: Vec<Flow> = flows.into_iter().map(|(from, to, bytes)| Flow { from, to, bytes }).collect();
+            let flows: Vec<TaskFlow> = flows.into_iter().map(|(from, to, bytes)| TaskFlow { from, to, bytes }).collect();
             let hosts: Vec<HostId> = hosts.into_iter().map(HostId).collect();
             let movers: Vec<u32> = (0..6).filter(|&k| moves[k as usize]).collect();
             let cheapest = |_, a, b| lists(&net, (a, b)).iter().map(|l| net.cost(l)).min().unwrap();
             prop_assert_eq!(votes(&flows, cheapest, &hosts, &movers, &places), slowly(&net, &flows, &hosts, &movers, &places));
-            let load = Load::new(&net);
+            let load = SwitchRates::new(&net);
             let far = |_, a: HostId, b: HostId| if a == b { 0 } else { search::cheapest(&net, &load, (a, b), 0).unwrap().1.cost };
             prop_assert_eq!(votes(&flows, far, &hosts, &movers, &places), slowly(&net, &flows, &hosts, &movers, &places));
         }

@@ -8,17 +8,17 @@ use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
 use super::matching::Preferences;
-use super::votes::{Flow, votes};
+use super::votes::{TaskFlow, votes};
 use crate::ids::HostId;
-use crate::paths::search::Search;
+use crate::paths::search::PathSearch;
 use crate::paths::types::TypedSearch;
-use crate::paths::{Load, Switches};
+use crate::paths::{SwitchRates, Switches};
 use crate::topology::types::Types;
 
 /// On which side of the shuffle a task is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Side {
+pub enum ShuffleSide {
     /// It sends.
     Map,
     /// It receives.
@@ -27,7 +27,7 @@ pub enum Side {
 
 /// Bytes from one task of a wave to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pair {
+pub struct TaskPair {
     /// The number of the task that sends.
     pub from: u32,
     /// The number of the task that receives.
@@ -42,11 +42,11 @@ pub struct Pair {
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Wave {
     /// By task: its side.
-    pub side: Vec<Side>,
+    pub side: Vec<ShuffleSide>,
     /// By task: its host, if it has one that cannot change.
     pub fixed: Vec<Option<HostId>>,
     /// What the tasks send to each other.
-    pub pairs: Vec<Pair>,
+    pub pairs: Vec<TaskPair>,
     /// By host: slots that the tasks without a host may have.
     pub places: Vec<u32>,
 }
@@ -104,7 +104,7 @@ impl Default for How {
 
 /// Where the tasks of a wave go.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Placed {
+pub struct PlacedWave {
     /// The host of each task.
     pub hosts: Vec<HostId>,
     /// Rounds that saved something.
@@ -135,7 +135,7 @@ impl Distances {
     ///
     /// # Panics
     /// Where there is no way between two hosts: a topology that was read has none.
-    pub fn new(net: &Switches, load: &Load, hosts: usize, pairs: &[Pair]) -> Self {
+    pub fn new(net: &Switches, load: &SwitchRates, hosts: usize, pairs: &[TaskPair]) -> Self {
         Self::of_types(net, load, hosts, pairs, &Types::default())
     }
 
@@ -147,9 +147,9 @@ impl Distances {
     /// Without types, as [`Distances::new`] does.
     pub fn of_types(
         net: &Switches,
-        load: &Load,
+        load: &SwitchRates,
         hosts: usize,
-        pairs: &[Pair],
+        pairs: &[TaskPair],
         types: &Types,
     ) -> Self {
         let mut numbers: BTreeMap<u32, usize> = BTreeMap::new();
@@ -173,7 +173,7 @@ impl Distances {
                     };
                     return stands.iter().map(cost).collect();
                 }
-                let search = Search::new(net, load, to, rate);
+                let search = PathSearch::new(net, load, to, rate);
                 stands
                     .iter()
                     .map(|&from| search.weight(from).expect("a way between hosts").cost)
@@ -224,7 +224,7 @@ impl Wave {
     /// What an assignment costs, in bytes times unit costs: every pair by its cheapest list.
     /// O(pairs).
     pub fn cost(&self, distances: &Distances, hosts: &[HostId]) -> u128 {
-        let of = |p: &Pair| {
+        let of = |p: &TaskPair| {
             u128::from(p.bytes)
                 * u128::from(distances.between(
                     hosts[p.from as usize],
@@ -275,7 +275,7 @@ pub fn utilities(
     let mut rows: Vec<Option<usize>> = vec![None; hosts.len()];
     movers.iter().enumerate().for_each(|(k, &t)| rows[t as usize] = Some(k));
     // By mover: its pairs, and whether it sends.
-    let mut own: Vec<Vec<(&Pair, bool)>> = vec![vec![]; movers.len()];
+    let mut own: Vec<Vec<(&TaskPair, bool)>> = vec![vec![]; movers.len()];
     for p in &wave.pairs {
         for (task, sends) in [(p.from, true), (p.to, false)] {
             if let Some(row) = rows[task as usize] {
@@ -288,7 +288,7 @@ pub fn utilities(
     // that joins them.
     let mut peers = vec![0u128; distances.rates.len() * 2 * switches];
     let mut beside = vec![0i128; distances.place.len()];
-    let mut row = |(&task, pairs): (&u32, &Vec<(&Pair, bool)>)| {
+    let mut row = |(&task, pairs): (&u32, &Vec<(&TaskPair, bool)>)| {
         let mut touched = vec![];
         for &(p, sends) in pairs {
             let host = hosts[if sends { p.to } else { p.from } as usize].index();
@@ -332,22 +332,23 @@ pub fn utilities(
 ///
 /// Source: section 5.3, the initial wave. Tasks of both sides that move at once swap places rather
 /// than meet (the printed form, `Both`), so by default the sides take turns.
-pub fn place(wave: &Wave, distances: &Distances, start: Vec<HostId>, how: How) -> Placed {
+pub fn place(wave: &Wave, distances: &Distances, start: Vec<HostId>, how: How) -> PlacedWave {
     let before = wave.cost(distances, &start);
-    let mut best = Placed { hosts: start, rounds: 0, before, after: before };
-    let moved = |hosts: &[HostId], sides: &[Side]| moved(wave, distances, hosts, sides, how.grades);
+    let mut best = PlacedWave { hosts: start, rounds: 0, before, after: before };
+    let moved =
+        |hosts: &[HostId], sides: &[ShuffleSide]| moved(wave, distances, hosts, sides, how.grades);
     if how.ends == Ends::Both {
-        let hosts = moved(&best.hosts, &[Side::Map, Side::Reduce]);
-        return Placed { after: wave.cost(distances, &hosts), hosts, rounds: 1, before };
+        let hosts = moved(&best.hosts, &[ShuffleSide::Map, ShuffleSide::Reduce]);
+        return PlacedWave { after: wave.cost(distances, &hosts), hosts, rounds: 1, before };
     }
     while best.rounds < how.rounds {
-        let reduces = moved(&best.hosts, &[Side::Reduce]);
-        let hosts = moved(&reduces, &[Side::Map]);
+        let reduces = moved(&best.hosts, &[ShuffleSide::Reduce]);
+        let hosts = moved(&reduces, &[ShuffleSide::Map]);
         let after = wave.cost(distances, &hosts);
         if after >= best.after {
             break;
         }
-        best = Placed { hosts, rounds: best.rounds + 1, before, after };
+        best = PlacedWave { hosts, rounds: best.rounds + 1, before, after };
     }
     best
 }
@@ -357,7 +358,7 @@ fn moved(
     wave: &Wave,
     distances: &Distances,
     hosts: &[HostId],
-    sides: &[Side],
+    sides: &[ShuffleSide],
     grades: Grading,
 ) -> Vec<HostId> {
     let free = |t: u32| wave.fixed[t as usize].is_none();
@@ -369,8 +370,11 @@ fn moved(
         places[hosts[t as usize].index()] -= 1;
     }
     let counts = if grades == Grading::Count {
-        let flows: Vec<Flow> =
-            wave.pairs.iter().map(|p| Flow { from: p.from, to: p.to, bytes: p.bytes }).collect();
+        let flows: Vec<TaskFlow> = wave
+            .pairs
+            .iter()
+            .map(|p| TaskFlow { from: p.from, to: p.to, bytes: p.bytes })
+            .collect();
         votes(
             &flows,
             |k, a, b| distances.between(a, b, wave.pairs[k].rate),
@@ -409,9 +413,14 @@ mod tests {
 
     /// M1, M2, R1, R2: the first job shuffles 34 GB, the second 10 GB.
     fn jobs(fixed: [Option<u32>; 4], places: [u32; 4]) -> Wave {
-        let pair = |from, to, bytes| Pair { from, to, bytes, rate: 1 };
+        let pair = |from, to, bytes| TaskPair { from, to, bytes, rate: 1 };
         Wave {
-            side: vec![Side::Map, Side::Map, Side::Reduce, Side::Reduce],
+            side: vec![
+                ShuffleSide::Map,
+                ShuffleSide::Map,
+                ShuffleSide::Reduce,
+                ShuffleSide::Reduce,
+            ],
             fixed: fixed.map(|h| h.map(HostId)).to_vec(),
             pairs: vec![pair(0, 2, 34), pair(1, 3, 10)],
             places: places.to_vec(),
@@ -419,7 +428,7 @@ mod tests {
     }
 
     fn distances(net: &Switches, hosts: usize, wave: &Wave) -> Distances {
-        Distances::new(net, &Load::new(net), hosts, &wave.pairs)
+        Distances::new(net, &SwitchRates::new(net), hosts, &wave.pairs)
     }
 
     #[test]
@@ -481,10 +490,12 @@ mod tests {
             any::<u64>(),
         )
             .prop_map(|(pairs, places, fixed, seed)| {
-                let side = (0..8).map(|t| if t < 4 { Side::Map } else { Side::Reduce }).collect();
+                let side = (0..8)
+                    .map(|t| if t < 4 { ShuffleSide::Map } else { ShuffleSide::Reduce })
+                    .collect();
                 let pairs = pairs
                     .into_iter()
-                    .map(|(from, to, bytes, rate)| Pair { from, to, bytes, rate })
+                    .map(|(from, to, bytes, rate)| TaskPair { from, to, bytes, rate })
                     .collect();
                 let mut places = places;
                 places[3] += 8;

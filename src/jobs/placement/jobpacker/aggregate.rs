@@ -29,7 +29,7 @@ pub enum Aggregate {
 
 /// What the reduce tasks of one stage in one rack could fetch.
 #[derive(Clone, Copy, Debug)]
-pub struct Round<'a> {
+pub struct FetchRound<'a> {
     /// By map rack: bytes of the whole stage that are ready and not fetched yet.
     pub ready: &'a [Bytes],
     /// By map rack: bytes of the whole stage that its running maps will make.
@@ -46,7 +46,7 @@ pub struct Round<'a> {
     pub aggregate: Aggregate,
 }
 
-impl Round<'_> {
+impl FetchRound<'_> {
     /// Whether the waiting tasks may begin to fetch.
     ///
     /// They may when they get T_e as [`Aggregate`] has it; what a map rack leaves for later is what

@@ -11,13 +11,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::aggregate::{self, Aggregate};
-use super::{Options, realtime};
+use super::{JobPackerPlanOptions, realtime};
 use crate::ids::{JobId, RackId};
 use crate::placement::cluster::{Cluster, ELEPHANT};
 use crate::placement::corral::Scenario;
 use crate::placement::corral::executor::{recurring, scenario};
 use crate::placement::latency::hybrid::{self, ShuffleModel};
-use crate::placement::policy::{Block, Pick, Placement, Shuffle, View, gone, is_over, startable};
+use crate::placement::policy::{
+    Block, FetchStart, Pick, Placement, View, gone, is_over, startable,
+};
 use crate::placement::spec::{BadOption, Common, PolicyOptions, outside};
 use crate::placement::{hdfs, replicas};
 use crate::topology::Topology;
@@ -88,7 +90,7 @@ impl PolicyOptions for JobPackerOptions {
 
 /// A job's part of the schedule.
 #[derive(Clone, Debug)]
-struct Planned {
+struct JobPart {
     data: Vec<RackId>,
     /// By stage: its racks, ascending, and how many of its tasks each runs.
     stages: Vec<(Vec<RackId>, Vec<u32>)>,
@@ -100,7 +102,7 @@ pub struct JobPacker {
     options: JobPackerOptions,
     common: Common,
     cluster: Cluster,
-    plan: BTreeMap<JobId, Planned>,
+    plan: BTreeMap<JobId, JobPart>,
     /// By rack: stages in the order of the schedule.
     sequences: Vec<Vec<(JobId, usize)>>,
     /// Recurring jobs that are foreseen to be shuffle-heavy.
@@ -212,7 +214,7 @@ impl Placement for JobPacker {
             return Ok(());
         }
         let p = self.options;
-        let options = Options {
+        let options = JobPackerPlanOptions {
             scenario: p.objective.unwrap_or(scenario(&known)),
             shuffle_model: p.shuffle_model,
             sub_batches: p.sub_batches,
@@ -230,7 +232,7 @@ impl Placement for JobPacker {
             };
             let mut stages = vec![(Vec::new(), Vec::new()); p.stages.len()];
             p.stages.iter().for_each(|s| stages[s.stage] = tasks(s));
-            self.plan.insert(p.job, Planned { data: p.data, stages });
+            self.plan.insert(p.job, JobPart { data: p.data, stages });
         }
         for (rack, turns) in plan.sequences.into_iter().enumerate() {
             for t in turns {
@@ -286,7 +288,7 @@ impl Placement for JobPacker {
         startable(view, job).next().map(|stage| Pick::of(job, stage))
     }
 
-    fn shuffle(&mut self, view: &dyn View, job: JobId, stage: usize) -> Shuffle {
+    fn shuffle(&mut self, view: &dyn View, job: JobId, stage: usize) -> FetchStart {
         let (made, counts) = (output_by_rack(view, job, stage), view.counts(job, stage));
         let coming = bytes_by_rack(view, job, stage, |s, r| view.running_in(job, s, r));
         let done = coming.iter().all(|b| b.0 == 0);
@@ -301,7 +303,7 @@ impl Placement for JobPacker {
                 .enumerate()
                 .map(|(k, b)| b.saturating_sub(before.map_or(Bytes::ZERO, |f| f[k])))
                 .collect();
-            let round = aggregate::Round {
+            let round = aggregate::FetchRound {
                 ready: &ready,
                 coming: &coming,
                 waiting,
@@ -323,7 +325,7 @@ impl Placement for JobPacker {
         }
         // While maps run something will happen; afterwards racks might wait for each other's slots.
         let until = if done { view.now() + self.common.patience } else { Time::MAX };
-        if racks.is_empty() { Shuffle::Hold(until) } else { Shuffle::Racks(racks, until) }
+        if racks.is_empty() { FetchStart::Hold(until) } else { FetchStart::Racks(racks, until) }
     }
 
     fn stage_finished(&mut self, view: &dyn View, job: JobId, _: usize) {
@@ -344,7 +346,7 @@ impl Placement for JobPacker {
             .map(|r| r.id)
             .filter(|&r| gone(view, &[r], lost))
             .collect();
-        let hit = |p: &Planned| p.stages.iter().any(|s| s.0.iter().any(|r| down.contains(r)));
+        let hit = |p: &JobPart| p.stages.iter().any(|s| s.0.iter().any(|r| down.contains(r)));
         let over: Vec<JobId> = self.plan.iter().filter(|(_, p)| hit(p)).map(|p| *p.0).collect();
         for job in over {
             self.plan.remove(&job);

@@ -12,21 +12,21 @@ use super::super::calendar::Calendar;
 use super::super::cluster::Cluster;
 use super::super::latency::hybrid::{reads_blocks, shuffle};
 use super::profile::{Profile, profile};
-use super::{Group, Options, Plan, Planned, StagePlan, Turn, sort};
+use super::{JobPackerPlan, JobPackerPlanOptions, PackedJob, RackTurn, StagePlan, TaskGroup, sort};
 
 /// The offline schedule of jobs, which all are taken as recurring.
 ///
 /// O(J R^2 (stages + edges)) to profile, O(J^2) to sort a batch, and O(R different times) for each
 /// stage of each pair of each job.
-pub fn plan(jobs: &[JobSpec], cluster: &Cluster, options: Options) -> Plan {
+pub fn plan(jobs: &[JobSpec], cluster: &Cluster, options: JobPackerPlanOptions) -> JobPackerPlan {
     let profiles: Vec<Profile> = jobs
         .iter()
         .map(|j| profile(j, cluster, options.shuffle_model, options.keep_elephants))
         .collect();
     let mut calendar = Calendar::new(cluster.racks, cluster.rack_slots());
-    let mut planned: Vec<(usize, Planned)> = vec![];
+    let mut planned: Vec<(usize, PackedJob)> = vec![];
     for j in sort::order(jobs, &profiles, cluster, options) {
-        let manager = Manager { job: &jobs[j], cluster, options };
+        let manager = JobManager { job: &jobs[j], cluster, options };
         let (stages, pair, after) = manager.best(&profiles[j].pairs, &calendar);
         calendar = after;
         planned.push((j, manager.planned(stages, pair)));
@@ -38,7 +38,7 @@ pub fn plan(jobs: &[JobSpec], cluster: &Cluster, options: Options) -> Plan {
         .map(|(j, p)| u128::from(p.finish.since(manager_arrival(&jobs[*j], options)).0))
         .sum();
     let mean_completion_ns = total as f64 / planned.len().max(1) as f64;
-    Plan {
+    JobPackerPlan {
         scenario: options.scenario,
         jobs: planned.into_iter().map(|p| p.1).collect(),
         sequences,
@@ -48,7 +48,7 @@ pub fn plan(jobs: &[JobSpec], cluster: &Cluster, options: Options) -> Plan {
 }
 
 /// In a batch all jobs are there at once.
-fn manager_arrival(job: &JobSpec, options: Options) -> Time {
+fn manager_arrival(job: &JobSpec, options: JobPackerPlanOptions) -> Time {
     match options.scenario {
         super::Scenario::Batch => Time::ZERO,
         super::Scenario::Online => job.arrival,
@@ -56,12 +56,12 @@ fn manager_arrival(job: &JobSpec, options: Options) -> Time {
 }
 
 /// Each rack's turns, by time; at the same time, by the order of the jobs.
-fn sequences<'a>(jobs: impl Iterator<Item = &'a Planned>, racks: usize) -> Vec<Vec<Turn>> {
+fn sequences<'a>(jobs: impl Iterator<Item = &'a PackedJob>, racks: usize) -> Vec<Vec<RackTurn>> {
     let mut all = vec![vec![]; racks];
     for p in jobs {
         for s in &p.stages {
             for g in s.groups.iter().filter(|g| g.tasks > 0) {
-                all[g.rack.index()].push(Turn {
+                all[g.rack.index()].push(RackTurn {
                     job: p.job,
                     stage: s.stage,
                     tasks: g.tasks,
@@ -74,19 +74,19 @@ fn sequences<'a>(jobs: impl Iterator<Item = &'a Planned>, racks: usize) -> Vec<V
     all
 }
 
-struct Manager<'a> {
+struct JobManager<'a> {
     job: &'a JobSpec,
     cluster: &'a Cluster,
-    options: Options,
+    options: JobPackerPlanOptions,
 }
 
-type Laid = (Vec<StagePlan>, Option<(usize, usize)>, Calendar);
+type LaidStages = (Vec<StagePlan>, Option<(usize, usize)>, Calendar);
 
-impl Manager<'_> {
+impl JobManager<'_> {
     /// The pair with the earliest completion; among equals the narrowest, then the one with fewer
     /// map racks.
-    fn best(&self, pairs: &[(usize, usize)], calendar: &Calendar) -> Laid {
-        let mut best: Option<((Time, usize, usize), Laid)> = None;
+    fn best(&self, pairs: &[(usize, usize)], calendar: &Calendar) -> LaidStages {
+        let mut best: Option<((Time, usize, usize), LaidStages)> = None;
         for &(m, r) in pairs {
             let mut after = calendar.clone();
             let stages = self.lay(Some((m, r)), &mut after);
@@ -179,7 +179,7 @@ impl Manager<'_> {
             let from = own.take(containers).last().map_or(arrival, |t| t.0.max(arrival));
             let until = from + stage_time(&self.job.stages[stage], tasks, containers);
             own.give(containers, until);
-            groups.push(Group { rack, containers, tasks, from, until });
+            groups.push(TaskGroup { rack, containers, tasks, from, until });
         }
         self.stage(stage, groups, Span::ZERO)
     }
@@ -214,19 +214,19 @@ impl Manager<'_> {
         for &(rack, containers, tasks) in share {
             let until = from + shuffle + stage_time(&self.job.stages[stage], tasks, containers);
             calendar.racks[rack.index()].give(containers, until);
-            groups.push(Group { rack, containers, tasks, from, until });
+            groups.push(TaskGroup { rack, containers, tasks, from, until });
         }
         self.stage(stage, groups, shuffle)
     }
 
-    fn stage(&self, stage: usize, mut groups: Vec<Group>, shuffle: Span) -> StagePlan {
+    fn stage(&self, stage: usize, mut groups: Vec<TaskGroup>, shuffle: Span) -> StagePlan {
         groups.sort_by_key(|g| (g.from, g.rack));
         let finish =
             groups.iter().filter(|g| g.tasks > 0).map(|g| g.until).max().unwrap_or(Time::ZERO);
         StagePlan { stage, groups, shuffle, finish }
     }
 
-    fn planned(&self, stages: Vec<StagePlan>, pair: Option<(usize, usize)>) -> Planned {
+    fn planned(&self, stages: Vec<StagePlan>, pair: Option<(usize, usize)>) -> PackedJob {
         let mut data: Vec<RackId> = stages
             .iter()
             .filter(|s| reads_blocks(self.job, s.stage))
@@ -234,7 +234,7 @@ impl Manager<'_> {
             .collect();
         data.sort_unstable();
         data.dedup();
-        Planned { job: self.job.id, pair, data, finish: finish(&stages), stages }
+        PackedJob { job: self.job.id, pair, data, finish: finish(&stages), stages }
     }
 }
 

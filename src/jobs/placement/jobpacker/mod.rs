@@ -29,7 +29,8 @@ pub use manager::plan;
 /// JobPacker's settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
-pub struct Options {
+#[schemars(rename = "Options")]
+pub struct JobPackerPlanOptions {
     /// Batch or online.
     pub scenario: Scenario,
     /// Which formula gives the time of a shuffle.
@@ -45,7 +46,7 @@ pub struct Options {
     pub seed: u64,
 }
 
-impl Default for Options {
+impl Default for JobPackerPlanOptions {
     /// The paper's (section 5.2).
     fn default() -> Self {
         Self {
@@ -61,7 +62,7 @@ impl Default for Options {
 
 /// Tasks of one stage that run in one rack in the same containers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Group {
+pub struct TaskGroup {
     /// The rack.
     #[serde(serialize_with = "by_name::one")]
     pub rack: RackId,
@@ -83,7 +84,7 @@ pub struct StagePlan {
     /// Its place in the job.
     pub stage: usize,
     /// By time and rack.
-    pub groups: Vec<Group>,
+    pub groups: Vec<TaskGroup>,
     /// How long the longest of its incoming shuffles takes, which all its groups wait for.
     #[serde(rename = "shuffle_ns")]
     pub shuffle: Span,
@@ -105,7 +106,7 @@ impl StagePlan {
 
 /// Where and when a job is to run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Planned {
+pub struct PackedJob {
     /// The job.
     pub job: JobId,
     /// It is shuffle-heavy, and got this (map-width, reduce-width).
@@ -122,7 +123,7 @@ pub struct Planned {
 
 /// A rack's turn: tasks of one stage of one job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Turn {
+pub struct RackTurn {
     /// The job.
     pub job: JobId,
     /// The stage of the job.
@@ -136,13 +137,13 @@ pub struct Turn {
 
 /// The offline schedule.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Plan {
+pub struct JobPackerPlan {
     /// Batch or online.
     pub scenario: Scenario,
     /// In the order in which they were laid out, which is their priority.
-    pub jobs: Vec<Planned>,
+    pub jobs: Vec<PackedJob>,
     /// By rack: its sequence.
-    pub sequences: Vec<Vec<Turn>>,
+    pub sequences: Vec<Vec<RackTurn>>,
     /// When the last job ends.
     #[serde(rename = "makespan_ns")]
     pub makespan: Span,

@@ -15,7 +15,7 @@ use crate::workload::jobs::JobSpec;
 use super::super::cluster::Cluster;
 use super::super::corral::Scenario;
 use super::super::latency::hybrid::reads_blocks;
-use super::Options;
+use super::JobPackerPlanOptions;
 use super::profile::Profile;
 
 /// Demands on the network, on map containers and on reduce containers.
@@ -26,7 +26,7 @@ pub fn order(
     jobs: &[JobSpec],
     profiles: &[Profile],
     cluster: &Cluster,
-    options: Options,
+    options: JobPackerPlanOptions,
 ) -> Vec<usize> {
     let widest = |&j: &usize| (Reverse((profiles[j].width, profiles[j].latency)), j);
     if options.scenario == Scenario::Online {

@@ -1,4 +1,4 @@
-use super::aggregate::{Aggregate, Round};
+use super::aggregate::{Aggregate, FetchRound};
 use super::profile::profile;
 use super::realtime::{ad_hoc_heavy, choose};
 use super::sort::{order, sub_batches};
@@ -14,8 +14,11 @@ fn small() -> Cluster {
 }
 
 /// The paper's options, but for the time of a shuffle, which is that of its busiest rack.
-fn by_bottleneck() -> Options {
-    Options { shuffle_model: ShuffleModel::Bottleneck, ..Options::default() }
+fn by_bottleneck() -> JobPackerPlanOptions {
+    JobPackerPlanOptions {
+        shuffle_model: ShuffleModel::Bottleneck,
+        ..JobPackerPlanOptions::default()
+    }
 }
 
 fn list(jobs: Vec<JobSpec>) -> Vec<JobSpec> {
@@ -43,8 +46,11 @@ fn a_job_waits_for_its_containers_and_takes_the_pair_that_ends_first() {
     let c = small();
     // Four racks' worth of maps and data for four pairs.
     let heavy = map_reduce((24, 1000), (4, 1000), 4 * 1_125);
-    let p =
-        plan(&list(vec![heavy.clone(), heavy]), &c, Options { sub_batches: 1, ..by_bottleneck() });
+    let p = plan(
+        &list(vec![heavy.clone(), heavy]),
+        &c,
+        JobPackerPlanOptions { sub_batches: 1, ..by_bottleneck() },
+    );
     let [a, b] = &p.jobs[..] else { panic!("two jobs") };
     assert_eq!((a.pair, a.data.len(), b.pair), (Some((4, 1)), 4, Some((4, 1))));
     // The maps of the second begin when those of the first end, also in the rack where the first's
@@ -68,7 +74,7 @@ fn light_jobs_take_what_is_free_first_and_over_provisioning_takes_more() {
     let c = small();
     let light = map_reduce((7, 1000), (2, 500), 10);
     let p = plan(&list(vec![light.clone()]), &c, by_bottleneck());
-    let held = |p: &Plan, s: usize| {
+    let held = |p: &JobPackerPlan, s: usize| {
         p.jobs[0].stages[s]
             .groups
             .iter()
@@ -77,8 +83,11 @@ fn light_jobs_take_what_is_free_first_and_over_provisioning_takes_more() {
     };
     assert_eq!((p.jobs[0].pair, held(&p, 0)), (None, vec![(0, 6, 6), (1, 1, 1)]));
     assert_eq!(held(&p, 1), [(1, 2, 2)]);
-    let p =
-        plan(&list(vec![light]), &c, Options { over_provisioning_percent: 100, ..by_bottleneck() });
+    let p = plan(
+        &list(vec![light]),
+        &c,
+        JobPackerPlanOptions { over_provisioning_percent: 100, ..by_bottleneck() },
+    );
     assert_eq!(
         held(&p, 0).iter().map(|h| (h.1, h.2)).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1)),
         (14, 7)
@@ -135,7 +144,12 @@ fn the_order_is_by_width_then_latency_and_online_by_arrival() {
     let ordered = |jobs: &[JobSpec], scenario| {
         let profiles: Vec<_> =
             jobs.iter().map(|j| profile(j, &c, ShuffleModel::Figure, true)).collect();
-        order(jobs, &profiles, &c, Options { scenario, sub_batches: 1, ..by_bottleneck() })
+        order(
+            jobs,
+            &profiles,
+            &c,
+            JobPackerPlanOptions { scenario, sub_batches: 1, ..by_bottleneck() },
+        )
     };
     assert_eq!(ordered(&jobs, Scenario::Batch), [2, 1, 0]);
     jobs[1].arrival = Time(5);
@@ -170,8 +184,16 @@ fn may_fetch(
     let gb = |n: u64| Bytes(n * 1_000_000_000);
     let (ready, coming): (Vec<Bytes>, Vec<Bytes>) =
         racks.iter().map(|r| (gb(r.0), gb(r.1))).unzip();
-    Round { ready: &ready, coming: &coming, waiting, without, reduces: 20, all_assigned, aggregate }
-        .may_fetch(&Cluster::jobpacker())
+    FetchRound {
+        ready: &ready,
+        coming: &coming,
+        waiting,
+        without,
+        reduces: 20,
+        all_assigned,
+        aggregate,
+    }
+    .may_fetch(&Cluster::jobpacker())
 }
 
 #[test]
@@ -271,7 +293,7 @@ fn at_most_one_heavy_ad_hoc_job_while_there_is_another() {
     assert!(ad_hoc_heavy(Bytes(1_000_000_001)) && !ad_hoc_heavy(Bytes(1_000_000_000)));
 }
 
-fn laws(p: &Plan, jobs: &[JobSpec], c: &Cluster) -> Result<(), TestCaseError> {
+fn laws(p: &JobPackerPlan, jobs: &[JobSpec], c: &Cluster) -> Result<(), TestCaseError> {
     let mut seen: Vec<JobId> = p.jobs.iter().map(|j| j.job).collect();
     seen.sort_unstable();
     prop_assert_eq!(seen, jobs.iter().map(|j| j.id).collect::<Vec<_>>());
@@ -326,7 +348,7 @@ proptest! {
     ) {
         let jobs = list(jobs.into_iter().map(|(j, ms)| JobSpec { arrival: Time(ms * 1_000_000), ..j }).collect());
         let scenario = if online { Scenario::Online } else { Scenario::Batch };
-        let options = Options { scenario, over_provisioning_percent: spare, keep_elephants, seed, ..by_bottleneck() };
+        let options = JobPackerPlanOptions { scenario, over_provisioning_percent: spare, keep_elephants, seed, ..by_bottleneck() };
         let p = plan(&jobs, &small(), options);
         laws(&p, &jobs, &small())?;
         prop_assert_eq!(plan(&jobs, &small(), options), p);

@@ -7,19 +7,20 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use self::maps::Maps;
-use self::order::Served;
+use self::order::ServedJob;
 use super::homes::Homes;
-use super::index::{Index, Learnt, Share, bytes_into, receives};
-use super::price::Net;
+use super::index::{Index, Learnt, SlotRate, bytes_into, receives};
+use super::price::EstimatedNetwork;
 use crate::ids::{CoflowId, FlowId, HostId, JobId, RackId};
 use crate::placement::baselines::neat::level;
-use crate::placement::decision::{Decision, Keep, Noted, Rule};
+use crate::placement::decision::{Keep, Noted, PlacementDecision, Rule};
 use crate::placement::hdfs;
 use crate::placement::policy::{
-    Alarm, Block, Locality, Needs, Order, Pick, Placement, Shuffle, View, is_over, startable,
+    Block, FetchStart, JobOrder, Locality, Needs, OfferAlarm, Pick, Placement, View, is_over,
+    startable,
 };
 use crate::placement::pushbox::priorities::by_size;
-use crate::placement::replicas::Sets;
+use crate::placement::replicas::ReplicaSets;
 use crate::placement::spec::{Common, PolicyOptions};
 use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
@@ -55,7 +56,7 @@ pub struct JointOptions {
 impl PolicyOptions for JointOptions {
     const SLOWSTART: u32 = 100;
     /// It has an order of its own.
-    const ORDER: Order = Order::Fifo;
+    const ORDER: JobOrder = JobOrder::Fifo;
 
     fn build(&self, common: &Common, elephant: Bytes) -> Box<dyn Placement> {
         Box::new(Joint::new(*self, common.clone(), elephant))
@@ -64,18 +65,18 @@ impl PolicyOptions for JointOptions {
 
 /// What is kept of a job that is not over.
 #[derive(Clone, Debug)]
-struct Job {
+struct ActiveJob {
     index: Index,
     /// Its work, as it was expected when it came.
     work: u64,
     /// By stage that reads: its homes, and the work of its maps, until they are done.
-    homes: BTreeMap<usize, (Sets, u64)>,
+    homes: BTreeMap<usize, (ReplicaSets, u64)>,
     started: bool,
 }
 
 /// Slots that a stage was promised.
 #[derive(Clone, Debug)]
-struct Promise {
+struct PromisedSlots {
     /// By rack: tasks that have not started.
     left: Vec<u32>,
     /// When all were to have slots.
@@ -90,7 +91,7 @@ struct Promise {
 
 /// Some tasks of a stage that start on a rack.
 #[derive(Clone, Copy, Debug)]
-struct Part {
+struct StagePart {
     job: JobId,
     stage: usize,
     tasks: u32,
@@ -100,12 +101,12 @@ struct Part {
 
 /// What starts on the free slots of an instant.
 #[derive(Clone, Debug, Default)]
-struct Plan {
+struct StartPlan {
     at: Option<Time>,
     /// Jobs with a task that may start, by their keys, the smallest first.
     order: Vec<((u8, u64), JobId)>,
     /// By rack.
-    parts: Vec<VecDeque<Part>>,
+    parts: Vec<VecDeque<StagePart>>,
     /// By rack: free slots that are left for nobody.
     left: Vec<u32>,
     /// By rack: tasks among the parts that were promised their slots.
@@ -137,26 +138,26 @@ pub struct Joint {
     options: JointOptions,
     common: Common,
     threshold: Bytes,
-    net: Net,
-    share: Share,
+    net: EstimatedNetwork,
+    share: SlotRate,
     /// Each rack is one host, and there are neither circuits nor a graph of switches: what is on
     /// its way to each task is looked at.
     by_host: bool,
     learnt: Learnt,
     foreseen: BTreeMap<JobId, JobSpec>,
-    jobs: BTreeMap<JobId, Job>,
+    jobs: BTreeMap<JobId, ActiveJob>,
     /// By user: jobs that are not over, and their work.
     users: BTreeMap<u32, (u32, u64)>,
     homes: Homes,
-    promises: BTreeMap<(JobId, usize), Promise>,
+    promises: BTreeMap<(JobId, usize), PromisedSlots>,
     arrivals: Arrivals,
     /// Jobs that are known to come.
     to_come: usize,
-    plan: Plan,
+    plan: StartPlan,
     /// Something else may start since the plan was made.
     stale: bool,
     /// When a promise has been kept for long enough, while slots are free.
-    alarm: Alarm,
+    alarm: OfferAlarm,
     /// What is kept for those who ask why.
     noted: Noted,
     /// Whether the last map that was picked reads from afar.
@@ -169,8 +170,8 @@ impl Joint {
             options,
             common,
             threshold,
-            net: Net::default(),
-            share: Share::default(),
+            net: EstimatedNetwork::default(),
+            share: SlotRate::default(),
             by_host: false,
             learnt: Learnt::default(),
             foreseen: BTreeMap::new(),
@@ -180,9 +181,9 @@ impl Joint {
             promises: BTreeMap::new(),
             arrivals: Arrivals::default(),
             to_come: 0,
-            plan: Plan::default(),
+            plan: StartPlan::default(),
             stale: true,
-            alarm: Alarm::default(),
+            alarm: OfferAlarm::default(),
             noted: Noted::default(),
             from_afar: false,
         }
@@ -209,7 +210,7 @@ impl Joint {
         if !self.options.no_guard {
             index.guard(spec, now, &self.learnt, (open, users), self.share);
         }
-        self.jobs.insert(job, Job { index, work, homes: BTreeMap::new(), started: false });
+        self.jobs.insert(job, ActiveJob { index, work, homes: BTreeMap::new(), started: false });
     }
 
     fn leave(&mut self, job: JobId) {
@@ -232,7 +233,7 @@ impl Joint {
         let mut free: Vec<u32> = (0..racks).map(|r| view.free(RackId::from(r))).collect();
         let (parts, none) = (vec![VecDeque::new(); racks], vec![0; racks]);
         let (full, fetched, releases) = (vec![u64::MAX; racks], vec![0; racks], Vec::new());
-        self.plan = Plan {
+        self.plan = StartPlan {
             at: Some(view.now()),
             order: Vec::new(),
             parts,
@@ -243,7 +244,7 @@ impl Joint {
             releases,
         };
         self.stale = false;
-        self.alarm = Alarm::default();
+        self.alarm = OfferAlarm::default();
         if free.iter().all(|&f| f == 0) {
             return;
         }
@@ -253,7 +254,7 @@ impl Joint {
             startable(view, job).filter(move |&s| receives(view.job(job), s) == late)
         };
         let early = |s: &Self, job: JobId, stage: usize| s.is_early(view, (job, stage));
-        for &Served { job, small, .. } in &ranked {
+        for &ServedJob { job, small, .. } in &ranked {
             for stage in
                 stages(job, true).filter(|&stage| early(self, job, stage)).collect::<Vec<_>>()
             {
@@ -266,7 +267,7 @@ impl Joint {
         let share = if self.net.has_ways() { self.even_share() } else { u64::MAX };
         let mut waiting: Vec<Maps> = Vec::new();
         let mut ahead = self.ahead(view, &ranked);
-        for &Served { job, small, tail } in &ranked {
+        for &ServedJob { job, small, tail } in &ranked {
             if free.iter().all(|&f| f == 0) {
                 break;
             }
@@ -342,8 +343,13 @@ impl Joint {
     }
 
     /// A decision of this instant about a stage, of which nothing else is known.
-    fn decision(&self, view: &dyn View, (job, stage): (JobId, usize), rule: Rule) -> Decision {
-        Decision {
+    fn decision(
+        &self,
+        view: &dyn View,
+        (job, stage): (JobId, usize),
+        rule: Rule,
+    ) -> PlacementDecision {
+        PlacementDecision {
             job,
             stage: stage as u32,
             at: view.now(),
@@ -363,7 +369,7 @@ impl Joint {
     fn next(&mut self, view: &dyn View, rack: RackId) -> Option<(JobId, usize)> {
         let parts = &mut self.plan.parts[rack.index()];
         while let Some(part) = parts.front_mut() {
-            let Part { job, stage, from_afar, .. } = *part;
+            let StagePart { job, stage, from_afar, .. } = *part;
             let able =
                 part.tasks > 0 && view.may_start(job, stage) && view.counts(job, stage).pending > 0;
             if able
@@ -381,7 +387,7 @@ impl Joint {
     }
 
     fn start(&mut self, (job, stage): (JobId, usize), rack: usize, tasks: u32, from_afar: bool) {
-        self.plan.parts[rack].push_back(Part { job, stage, tasks, from_afar });
+        self.plan.parts[rack].push_back(StagePart { job, stage, tasks, from_afar });
     }
 }
 
@@ -408,8 +414,8 @@ impl Placement for Joint {
 
     fn plan(&mut self, topology: &Topology, jobs: &[JobSpec]) -> Result<(), String> {
         let threshold = if self.options.no_ways { Bytes(u64::MAX) } else { self.threshold };
-        self.net = Net::new(topology, threshold);
-        self.share = Share::of(topology);
+        self.net = EstimatedNetwork::new(topology, threshold);
+        self.share = SlotRate::of(topology);
         self.homes = Homes::new(topology.rack_count());
         self.foreseen = jobs.iter().filter(|j| j.recurring).map(|j| (j.id, j.clone())).collect();
         self.to_come = self.foreseen.len();
@@ -478,7 +484,7 @@ impl Placement for Joint {
         self.noted.keep = keep;
     }
 
-    fn take_decisions(&mut self) -> Vec<Decision> {
+    fn take_decisions(&mut self) -> Vec<PlacementDecision> {
         self.noted.take()
     }
 
@@ -502,11 +508,11 @@ impl Placement for Joint {
         }
     }
 
-    fn shuffle(&mut self, view: &dyn View, job: JobId, stage: usize) -> Shuffle {
+    fn shuffle(&mut self, view: &dyn View, job: JobId, stage: usize) -> FetchStart {
         let promise = self.promises.get(&(job, stage));
         let waits =
             promise.filter(|p| p.holds && p.by > view.now() && p.left.iter().any(|&n| n > 0));
-        waits.map_or(Shuffle::Start, |p| Shuffle::Hold(p.by))
+        waits.map_or(FetchStart::Start, |p| FetchStart::Hold(p.by))
     }
 
     fn needs(&mut self, topology: &Topology) -> Needs {

@@ -1,7 +1,7 @@
 //! Where data goes: three homes for each job, so that its maps have a choice of racks with room.
 
 use crate::ids::RackId;
-use crate::placement::replicas::Sets;
+use crate::placement::replicas::ReplicaSets;
 
 /// By rack: map work, in slot time, that has a home there and is not done.
 #[derive(Clone, Debug, Default)]
@@ -18,7 +18,13 @@ impl Homes {
     /// Three homes for `tasks` tasks of `work` in all: each is of as few racks as have `slots` for
     /// all tasks (by rack; none: not usable), but of `width` at least, those with the least work;
     /// no rack twice while there are others. `None` where no rack is usable. O(R log R).
-    pub fn choose(&mut self, tasks: u32, work: u64, slots: &[u32], width: usize) -> Option<Sets> {
+    pub fn choose(
+        &mut self,
+        tasks: u32,
+        work: u64,
+        slots: &[u32],
+        width: usize,
+    ) -> Option<ReplicaSets> {
         let mut order: Vec<usize> = (0..slots.len()).filter(|&r| slots[r] > 0).collect();
         order.sort_by_key(|&r| (self.work[r] / u64::from(slots[r]), r));
         let all = order.len();
@@ -35,17 +41,17 @@ impl Homes {
         };
         let sets = [home()?, home()?, home()?];
         let racks: usize = sets.iter().map(Vec::len).sum();
-        let sets = Sets { disjoint: racks <= all, sets };
+        let sets = ReplicaSets { disjoint: racks <= all, sets };
         self.add(&sets, work, true);
         Some(sets)
     }
 
     /// Its maps are done.
-    pub fn leave(&mut self, sets: &Sets, work: u64) {
+    pub fn leave(&mut self, sets: &ReplicaSets, work: u64) {
         self.add(sets, work, false);
     }
 
-    fn add(&mut self, sets: &Sets, work: u64, more: bool) {
+    fn add(&mut self, sets: &ReplicaSets, work: u64, more: bool) {
         for set in &sets.sets {
             let part = work / 3 / set.len() as u64;
             for r in set {

@@ -18,13 +18,13 @@ pub const TAILS: u8 = 1;
 /// What a slot is worth to the network: the rate at which a task receives while all slots of its
 /// host do.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Share {
+pub struct SlotRate {
     /// Slots of the cluster, one at least.
     pub slots: u64,
     rate: BitRate,
 }
 
-impl Share {
+impl SlotRate {
     /// Of a network. O(hosts).
     pub fn of(t: &Topology) -> Self {
         let slots = t.hosts.iter().map(|h| u64::from(h.slots)).sum::<u64>().max(1);
@@ -46,7 +46,7 @@ impl Share {
 /// expected of others.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Learnt {
-    kinds: [Line; 2],
+    kinds: [FittedLine; 2],
     /// Bytes read and shuffled by jobs whose last stage is known.
     bytes: (u128, u128),
 }
@@ -54,7 +54,7 @@ pub struct Learnt {
 /// Sums over tasks for the line of least squares through their times by their bytes, in kilobytes
 /// and microseconds.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Line {
+pub struct FittedLine {
     n: i128,
     x: i128,
     y: i128,
@@ -62,7 +62,7 @@ pub struct Line {
     xy: i128,
 }
 
-impl Line {
+impl FittedLine {
     /// `tasks` tasks have `bytes` and take `time`, each.
     pub fn note(&mut self, tasks: u32, bytes: u64, time: Span) {
         let (n, x, y) = (i128::from(tasks), i128::from(bytes / 1000), i128::from(time.0 / 1000));
@@ -123,7 +123,7 @@ impl Learnt {
     /// What a task of a stage takes as far as is known, network included; a nanosecond where
     /// nothing is, so that the fewest tasks go first. What it receives is known if it is `sent`;
     /// else it is expected by what the stages before it read.
-    fn each(&self, job: &JobSpec, stage: usize, sent: bool, share: Share) -> Span {
+    fn each(&self, job: &JobSpec, stage: usize, sent: bool, share: SlotRate) -> Span {
         let (s, late) = (&job.stages[stage], receives(job, stage));
         let bytes = match (late, sent) {
             (false, _) => s.input.0,
@@ -160,7 +160,7 @@ pub struct Index {
     each: Vec<Option<Span>>,
     /// By stage: what it receives is known, since all that it waits for has finished.
     sent: Vec<bool>,
-    share: Share,
+    share: SlotRate,
     /// When its turn has come, whatever others need.
     due: Time,
 }
@@ -168,7 +168,7 @@ pub struct Index {
 impl Index {
     /// Of a job that has come; `foreseen`: as it is known ahead. Its guard is set by
     /// [`Self::guard`]. O(stages + tasks of unequal times).
-    pub fn new(job: &JobSpec, foreseen: Option<&JobSpec>, share: Share) -> Self {
+    pub fn new(job: &JobSpec, foreseen: Option<&JobSpec>, share: SlotRate) -> Self {
         let known = |s: usize| foreseen.map(|f| whole(f, s, share));
         Self {
             queue: job.queue,
@@ -187,7 +187,7 @@ impl Index {
         now: Time,
         learnt: &Learnt,
         (open, users): (u64, u64),
-        share: Share,
+        share: SlotRate,
     ) {
         let path: Span =
             (0..job.stages.len()).map(|s| self.task(job, s, learnt)).fold(Span::ZERO, |a, b| a + b);
@@ -208,7 +208,13 @@ impl Index {
     }
 
     /// What decides its place among jobs that wait. Learns what can be seen by now. O(stages).
-    pub fn rank(&mut self, view: &dyn View, job: JobId, learnt: &Learnt, share: Share) -> Rank {
+    pub fn rank(
+        &mut self,
+        view: &dyn View,
+        job: JobId,
+        learnt: &Learnt,
+        share: SlotRate,
+    ) -> JobRank {
         let spec = view.job(job);
         let (mut work, mut path) = (0u64, 0u64);
         for s in 0..spec.stages.len() {
@@ -230,13 +236,13 @@ impl Index {
                 each.max(stage / share.slots)
             });
         }
-        Rank { due: (self.due <= view.now()).then_some(self.due), work, path }
+        JobRank { due: (self.due <= view.now()).then_some(self.due), work, path }
     }
 }
 
 /// What decides the place of a job.
 #[derive(Clone, Copy, Debug)]
-pub struct Rank {
+pub struct JobRank {
     /// Its turn has come, and when.
     due: Option<Time>,
     /// Slot time that its tasks without slots need, ns.
@@ -245,7 +251,7 @@ pub struct Rank {
     path: u64,
 }
 
-impl Rank {
+impl JobRank {
     /// The place, smallest first: jobs whose turn has come by when it came; jobs that would end
     /// last of all if they waited, the longest first; the others by work. `horizon`: how long all
     /// slots need for all work, if no more jobs are expected.
@@ -260,7 +266,7 @@ impl Rank {
 }
 
 /// The slot time of a task of a stage, in the mean: it receives, and computes.
-fn whole(job: &JobSpec, stage: usize, share: Share) -> Span {
+fn whole(job: &JobSpec, stage: usize, share: SlotRate) -> Span {
     let s = &job.stages[stage];
     Span(s.times.total(s.tasks).0 / u64::from(s.tasks.max(1)))
         + share.receives(bytes_into(job, stage), s.tasks)

@@ -10,7 +10,7 @@ use crate::units::{BitRate, Bytes, Span, Time};
 /// The network as an estimate sees it: racks with a port to the core and one to the circuits, each
 /// way, and hosts with interfaces.
 #[derive(Clone, Debug, Default)]
-pub struct Net {
+pub struct EstimatedNetwork {
     /// One circuit, and all that a rack can hold at once, payload; none: no circuits.
     circuit: BitRate,
     circuits: BitRate,
@@ -23,12 +23,12 @@ pub struct Net {
     /// By rack: the interface of one host.
     nic: Vec<BitRate>,
     /// Between racks, if a graph of switches joins them.
-    ways: Option<Ways>,
+    ways: Option<DefaultWays>,
 }
 
 /// The default ways between racks through a graph of switches.
 #[derive(Clone, Debug)]
-struct Ways {
+struct DefaultWays {
     /// By part, which is a direction of a cable or a switch: what it carries.
     rates: Vec<BitRate>,
     /// By rack that sends, and rack that receives: how many switches lie between them, that of a
@@ -38,7 +38,7 @@ struct Ways {
     parts: Vec<Vec<Vec<usize>>>,
 }
 
-impl Ways {
+impl DefaultWays {
     /// O(racks^2 x length x degree).
     fn new(t: &Topology) -> Option<Self> {
         let graph = t.eps.graph()?;
@@ -63,7 +63,7 @@ impl Ways {
     }
 }
 
-impl Net {
+impl EstimatedNetwork {
     /// Of a network; pairs below `threshold` take the core. O(hosts).
     pub fn new(t: &Topology, threshold: Bytes) -> Self {
         let share = |rate: BitRate| {
@@ -85,7 +85,7 @@ impl Net {
                     t.payload(t.hosts_of(r.id).iter().map(|h| h.nic).min().unwrap_or(BitRate::ZERO))
                 })
                 .collect(),
-            ways: Ways::new(t),
+            ways: DefaultWays::new(t),
         }
     }
 
@@ -143,9 +143,9 @@ fn ways(tasks: u32, racks: usize) -> u64 {
 
 /// A stage whose tasks are to be placed.
 #[derive(Clone, Debug)]
-pub struct Question<'a> {
+pub struct StageQuestion<'a> {
     /// The network.
-    pub net: &'a Net,
+    pub net: &'a EstimatedNetwork,
     /// By rack: bytes that wait there for the stage.
     pub output: &'a [u64],
     /// Tasks to place.
@@ -165,7 +165,7 @@ pub struct Question<'a> {
 
 /// A placement and what it brings.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Placed {
+pub struct PricedPlacement {
     /// Tasks by rack.
     pub tasks: Vec<u32>,
     /// When they all have slots.
@@ -180,7 +180,7 @@ pub struct Placed {
     pub price: u64,
 }
 
-impl Placed {
+impl PricedPlacement {
     /// The same as it is shown to those who ask, from `now` on.
     pub fn shown(&self, now: Time) -> Estimate {
         Estimate {
@@ -195,21 +195,21 @@ impl Placed {
 }
 
 /// Nanoseconds of ports, by side (out, in) and rack.
-type Ports = [Vec<u64>; 2];
+type PortTimes = [Vec<u64>; 2];
 
-impl Question<'_> {
+impl StageQuestion<'_> {
     /// The placement with the least price; of equal ones the first that is found. `None` if there
     /// are fewer slots than tasks.
     ///
     /// O(log W x W x S) for W racks and S racks that send: each number of racks is tried with the
     /// racks that have most of the output, and with those that have slots soonest.
-    pub fn best(&self) -> Option<Placed> {
+    pub fn best(&self) -> Option<PricedPlacement> {
         self.judge(drop)
     }
 
     /// The same; `lost` is given all others.
-    pub fn judge(&self, mut lost: impl FnMut(Placed)) -> Option<Placed> {
-        let mut best: Option<Placed> = None;
+    pub fn judge(&self, mut lost: impl FnMut(PricedPlacement)) -> Option<PricedPlacement> {
+        let mut best: Option<PricedPlacement> = None;
         for mut p in self.candidates().into_iter().filter_map(|tasks| self.estimate(tasks)) {
             if let Some(b) = &mut best {
                 if p.price < b.price {
@@ -224,12 +224,12 @@ impl Question<'_> {
     }
 
     /// What is there soonest, where most of the output is.
-    pub fn nearest(&self) -> Option<Placed> {
+    pub fn nearest(&self) -> Option<PricedPlacement> {
         self.estimate(self.filled(&self.local(), |r| self.free[r].len() as u32))
     }
 
     /// In proportion to the output.
-    pub fn in_proportion(&self) -> Option<Placed> {
+    pub fn in_proportion(&self) -> Option<PricedPlacement> {
         self.estimate(self.proportional(&self.local()))
     }
 
@@ -335,7 +335,7 @@ impl Question<'_> {
 
     /// When a placement ends, and its price; `None` where a rack has fewer slots. O(racks that send
     /// x racks that receive).
-    pub fn estimate(&self, tasks: Vec<u32>) -> Option<Placed> {
+    pub fn estimate(&self, tasks: Vec<u32>) -> Option<PricedPlacement> {
         let mut start = self.now;
         for (r, &n) in tasks.iter().enumerate().filter(|t| *t.1 > 0) {
             start = start.max(*self.free[r].get(n as usize - 1)?);
@@ -347,14 +347,14 @@ impl Question<'_> {
         let price = u128::from(finish.since(self.now).0) + others;
         let small = |n: u128| u64::try_from(n).unwrap_or(u64::MAX);
         let (others, price) = (small(others), small(price));
-        Some(Placed { tasks, start, finish, limits, others, price })
+        Some(PricedPlacement { tasks, start, finish, limits, others, price })
     }
 
     /// What limits the shuffle, and the time of all ports that it takes. Each pair of racks goes
     /// the way that is sooner.
     fn shuffle(&self, tasks: &[u32]) -> (Limits, u64) {
         let net = self.net;
-        let none = || -> Ports { [vec![0; tasks.len()], vec![0; tasks.len()]] };
+        let none = || -> PortTimes { [vec![0; tasks.len()], vec![0; tasks.len()]] };
         let (mut circuits, mut core) = (none(), none());
         let mut parts = vec![0u64; net.ways.as_ref().map_or(0, |w| w.rates.len())];
         let mut limits = Limits::default();
@@ -440,7 +440,7 @@ impl Question<'_> {
     }
 }
 
-impl Net {
+impl EstimatedNetwork {
     /// The time of bytes through the faster of a rack's ports.
     fn port_of(&self, rack: usize, bytes: Bytes) -> Span {
         self.circuits.max(self.core[rack]).time_for(bytes)

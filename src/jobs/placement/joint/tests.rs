@@ -1,6 +1,6 @@
 use super::homes::Homes;
-use super::index::Line;
-use super::price::{Net, Question};
+use super::index::FittedLine;
+use super::price::{EstimatedNetwork, StageQuestion};
 use crate::coflows::bounds::hybrid_racks;
 use crate::demand::DemandMatrix;
 use crate::ids::{PlaneId, RackId};
@@ -36,8 +36,8 @@ fn tree(racks: usize) -> Topology {
 }
 
 #[derive(Debug)]
-struct Case {
-    net: Net,
+struct EstimateCase {
+    net: EstimatedNetwork,
     output: Vec<u64>,
     tasks: u32,
     free: Vec<Vec<Time>>,
@@ -45,10 +45,10 @@ struct Case {
     behind: u64,
 }
 
-impl Case {
-    fn question<'a>(&'a self, hosts: &'a [u32]) -> Question<'a> {
+impl EstimateCase {
+    fn question<'a>(&'a self, hosts: &'a [u32]) -> StageQuestion<'a> {
         let Self { net, output, tasks, free, crossing, behind } = self;
-        Question {
+        StageQuestion {
             net,
             output,
             tasks: *tasks,
@@ -61,7 +61,7 @@ impl Case {
     }
 }
 
-fn case() -> impl Strategy<Value = (Case, Topology)> {
+fn case() -> impl Strategy<Value = (EstimateCase, Topology)> {
     let rack = (0u64..4000, prop::collection::vec(100u64..900, 0..4), 0u64..2000, 0u64..2000);
     (prop::collection::vec(rack, 2..4), 0..3, 1u32..6, 0u64..4, prop_oneof![Just(0u64), Just(300)])
         .prop_map(|(racks, shape, tasks, behind, threshold)| {
@@ -71,8 +71,8 @@ fn case() -> impl Strategy<Value = (Case, Topology)> {
                 all.sort_unstable();
                 all
             };
-            let case = Case {
-                net: Net::new(&t, Bytes(threshold)),
+            let case = EstimateCase {
+                net: EstimatedNetwork::new(&t, Bytes(threshold)),
                 output: racks.iter().map(|r| r.0).collect(),
                 tasks,
                 free: racks.iter().map(|r| free(&r.1)).collect(),
@@ -129,7 +129,7 @@ proptest! {
     ) {
         // Kilobytes and microseconds.
         let time = |kb: u64| Span((base + slope * kb) * 1000);
-        let mut line = Line::default();
+        let mut line = FittedLine::default();
         tasks.iter().for_each(|&(n, kb)| line.note(n, kb * 1000, time(kb)));
         let apart = tasks.iter().any(|t| t.1 != tasks[0].1);
         let near = |a: Span, b: Span| a.0.abs_diff(b.0) <= 20_000_000 + b.0 / 1000;
@@ -138,7 +138,7 @@ proptest! {
         }
         prop_assert!(near(line.at(tasks[0].1 * 1000), time(tasks[0].1)));
 
-        let mut any = Line::default();
+        let mut any = FittedLine::default();
         drawn.iter().for_each(|&(n, kb, us)| any.note(n, kb * 1000, Span(us * 1000)));
         let sum = |of: fn(&(u32, u64, u64)) -> u64| drawn.iter().map(|d| u64::from(d.0) * of(d)).sum::<u64>();
         let (n, x, y) = (sum(|_| 1), sum(|d| d.1), sum(|d| d.2));
@@ -181,11 +181,11 @@ fn a_shuffle_stays_where_its_maps_are_unless_slots_there_come_late() {
     // 2000 bytes in rack 0, two reduces. There at once: 500 from each host to the other. Elsewhere
     // by circuit: 10 + 1000.
     let t = network(3, true);
-    let net = Net::new(&t, Bytes(0));
+    let net = EstimatedNetwork::new(&t, Bytes(0));
     let place = |at: u64| {
         let free = [vec![Time(at); 2], vec![Time(0); 2], vec![Time(0); 2]];
         let crossing = [(Bytes(0), Bytes(0)); 3];
-        let q = Question {
+        let q = StageQuestion {
             net: &net,
             output: &[2000, 0, 0],
             tasks: 2,
@@ -209,9 +209,9 @@ fn a_shuffle_stays_where_its_maps_are_unless_slots_there_come_late() {
 fn each_pair_goes_the_way_that_is_sooner() {
     let t = network(2, true);
     let at = |threshold: u64, bytes: u64| {
-        let net = Net::new(&t, Bytes(threshold));
+        let net = EstimatedNetwork::new(&t, Bytes(threshold));
         let (free, crossing) = ([vec![], vec![Time(0)]], [(Bytes(0), Bytes(0)); 2]);
-        let q = Question {
+        let q = StageQuestion {
             net: &net,
             output: &[bytes, 0],
             tasks: 1,
@@ -232,9 +232,9 @@ fn each_pair_goes_the_way_that_is_sooner() {
 #[test]
 fn cables_that_pairs_share_and_switches_on_the_way_count() {
     let t = tree(4);
-    let net = Net::new(&t, Bytes(0));
+    let net = EstimatedNetwork::new(&t, Bytes(0));
     assert_eq!([0, 1, 2, 3].map(|r| net.between(0, r)), [0, 2, 4, 4]);
-    let case = |free: [usize; 4]| Case {
+    let case = |free: [usize; 4]| EstimateCase {
         net: net.clone(),
         output: vec![1000, 1000, 0, 0],
         tasks: 2,
@@ -251,7 +251,7 @@ fn cables_that_pairs_share_and_switches_on_the_way_count() {
     );
     // With others behind it, the bytes' links decide between placements that end at the same time.
     let price = |tasks: [u32; 4]| {
-        let c = Case { output: vec![1000, 0, 0, 0], behind: 10, ..case([0, 2, 2, 2]) };
+        let c = EstimateCase { output: vec![1000, 0, 0, 0], behind: 10, ..case([0, 2, 2, 2]) };
         c.question(&[2; 4]).estimate(tasks.to_vec()).unwrap().price
     };
     assert!(price([0, 2, 0, 0]) < price([0, 0, 2, 0]));
@@ -259,7 +259,7 @@ fn cables_that_pairs_share_and_switches_on_the_way_count() {
 
 #[test]
 fn data_goes_over_more_racks_where_its_output_must_leave_them() {
-    let net = Net::new(&network(4, false), Bytes(0));
+    let net = EstimatedNetwork::new(&network(4, false), Bytes(0));
     let width = |maps, reduces, behind| net.width(maps, reduces, Bytes(960), 2, behind);
     // Both reduces have room where the maps are: nothing crosses.
     assert_eq!(width(8, 2, 0), 1);

@@ -11,7 +11,7 @@ use super::hybrid::{self, ShuffleModel, reads_blocks};
 
 /// What a job would take with one pair of widths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Cell {
+pub struct LatencyCell {
     /// Racks of the map tasks.
     pub maps: usize,
     /// Racks of the reduce tasks.
@@ -31,7 +31,7 @@ pub struct Matrix {
     /// Largest width of both kinds; the smallest is one.
     pub racks: usize,
     /// Row by row: `maps` 1 ..= R, in each `reduces` 1 ..= R.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<LatencyCell>,
 }
 
 impl Matrix {
@@ -44,7 +44,7 @@ impl Matrix {
     pub fn of(job: &JobSpec, cluster: &Cluster, model: ShuffleModel) -> Self {
         let racks = cluster.racks;
         let pairs = (1..=racks).flat_map(|m| (1..=racks).map(move |r| (m, r)));
-        let cell = |(maps, reduces)| Cell {
+        let cell = |(maps, reduces)| LatencyCell {
             maps,
             reduces,
             latency: hybrid::latency(job, maps, reduces, cluster, model),
@@ -66,7 +66,7 @@ impl Matrix {
         };
         let (maps, reduces) =
             (by(true).max().unwrap_or(0) as usize, by(false).max().unwrap_or(0) as usize);
-        let computing = |c: &Cell| {
+        let computing = |c: &LatencyCell| {
             let width = |s: usize| if reads_blocks(job, s) { c.maps } else { c.reduces };
             super::critical_path(
                 job,
@@ -74,7 +74,7 @@ impl Matrix {
                 |_| Span::ZERO,
             )
         };
-        let could = |c: &Cell| c.circuits && c.maps <= maps && c.reduces <= reduces;
+        let could = |c: &LatencyCell| c.circuits && c.maps <= maps && c.reduces <= reduces;
         let times: Vec<Option<Span>> =
             self.cells.iter().map(|c| could(c).then(|| computing(c))).collect();
         let least = times.iter().flatten().min();
@@ -87,7 +87,7 @@ impl Matrix {
     ///
     /// # Panics
     /// If a width is zero or above R.
-    pub fn at(&self, maps: usize, reduces: usize) -> &Cell {
+    pub fn at(&self, maps: usize, reduces: usize) -> &LatencyCell {
         assert!(
             (1..=self.racks).contains(&maps) && (1..=self.racks).contains(&reduces),
             "widths from 1 to {}",
@@ -97,13 +97,13 @@ impl Matrix {
     }
 
     /// The green zone, row by row.
-    pub fn zone(&self) -> impl Iterator<Item = &Cell> {
+    pub fn zone(&self) -> impl Iterator<Item = &LatencyCell> {
         self.cells.iter().filter(|c| c.feasible)
     }
 
     /// The pair with the shortest latency; among equals the narrowest, then the one with fewer map
     /// racks. Nothing if R is zero.
-    pub fn best(&self) -> Option<&Cell> {
+    pub fn best(&self) -> Option<&LatencyCell> {
         self.cells.iter().min_by_key(|c| (c.latency, c.maps + c.reduces, c.maps))
     }
 }

@@ -2,14 +2,14 @@
 
 use super::PushBoxOptions;
 use super::estimate::{Misjudged, counting, transfer_time};
-use super::select::Candidate;
+use super::select::CandidateTask;
 use crate::ids::{HostId, JobId};
 use crate::placement::policy::View;
 use crate::units::{Bytes, Span};
 
 /// What the network of a host has to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Load {
+pub struct HostLoad {
     /// Tasks there that have input to come, but for those that only hold their slots
     /// ([`counting`]).
     pub inputs: u32,
@@ -21,7 +21,7 @@ pub struct Load {
     pub transfer: Span,
 }
 
-impl Load {
+impl HostLoad {
     /// The present load of a host. O(inputs on the host).
     pub fn of(view: &dyn View, host: HostId, o: &PushBoxOptions, wrong: Misjudged) -> Self {
         let limit = o.input_tasks.min(view.topology().hosts[host.index()].slots);
@@ -42,7 +42,7 @@ impl Load {
 
 /// Whether a task with input over the network may start on a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Placed {
+pub enum MayStart {
     /// The host has room for it.
     Room,
     /// The host has none, but all tasks that fetch there belong to larger coflows, and queues share
@@ -57,24 +57,24 @@ pub enum Placed {
 pub fn can_be_placed(
     view: &dyn View,
     o: &PushBoxOptions,
-    (job, c): (JobId, &Candidate),
-    load: &Load,
-) -> Placed {
+    (job, c): (JobId, &CandidateTask),
+    load: &HostLoad,
+) -> MayStart {
     if load.has_room() {
-        return Placed::Room;
+        return MayStart::Room;
     }
     let smaller = || view.coflow_size(job, c.stage) < wild_below(o, load);
-    if !view.order(job).is_by_arrival() && smaller() { Placed::WildCard } else { Placed::No }
+    if !view.order(job).is_by_arrival() && smaller() { MayStart::WildCard } else { MayStart::No }
 }
 
 /// Coflows that are smaller than this have wild cards.
-pub fn wild_below(o: &PushBoxOptions, load: &Load) -> Bytes {
+pub fn wild_below(o: &PushBoxOptions, load: &HostLoad) -> Bytes {
     let allowed = !o.no_wild_card && o.most_input_tasks.is_none_or(|most| load.inputs < most);
     load.smallest.filter(|_| allowed).unwrap_or(Bytes::ZERO)
 }
 
 /// The paper's `notHinderTask` (Algorithm 1, lines 21 to 25): a task that needs nothing of the
 /// network ends before the network of the host has nothing left to do.
-pub fn hinders_not(o: &PushBoxOptions, c: &Candidate, load: &Load) -> bool {
+pub fn hinders_not(o: &PushBoxOptions, c: &CandidateTask, load: &HostLoad) -> bool {
     o.no_hinder || c.computing < load.transfer + o.hinder_slack
 }

@@ -7,7 +7,7 @@ use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
 use crate::ids::{HostId, JobId};
-use crate::placement::network::Input;
+use crate::placement::network::TaskInput;
 use crate::placement::policy::View;
 use crate::topology::Topology;
 use crate::units::{BitRate, Bytes, Span};
@@ -85,14 +85,14 @@ impl Misjudged {
 /// The tasks on a host that have input to come. Those that hold slots while nothing is on its way
 /// to them and tasks before them wait for slots (`reduces: ramp-up`) do not count: they would keep
 /// the tasks out for which they wait. O(tasks that receive there).
-pub fn counting(view: &dyn View, host: HostId) -> impl Iterator<Item = Input> {
+pub fn counting(view: &dyn View, host: HostId) -> impl Iterator<Item = TaskInput> {
     view.inputs(host).filter(|i| i.is_coming || !view.is_ahead(i.job, i.stage))
 }
 
 /// How long the tasks on a host have still to receive, at the rate at which the host has received
 /// of late: the paper's `dataTransferTime`. O(inputs on the host).
 pub fn transfer_time(view: &dyn View, host: HostId, wrong: Misjudged) -> Span {
-    let judged = |i: Input| wrong.bytes((i.job, i.stage, i.task), i.left);
+    let judged = |i: TaskInput| wrong.bytes((i.job, i.stage, i.task), i.left);
     let left = counting(view, host).fold(Bytes::ZERO, |sum, i| sum.saturating_add(judged(i)));
     time_of(left, view.receive_rate(host))
 }

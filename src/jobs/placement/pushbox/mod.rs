@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize};
 use super::baselines::delay::Waits;
 use super::hdfs;
 use super::network::Needs;
-use super::policy::{Block, Flows, Locality, Pick, Placement, View, is_over};
+use super::policy::{Block, FlowGranularity, Locality, Pick, Placement, View, is_over};
 use super::spec::{BadOption, Common, PolicyOptions, outside};
 use super::why::{MAX_LEFT, Moment, Refusal, Why};
 use crate::ids::{CoflowId, FlowId, HostId, JobId, RackId};
@@ -43,9 +43,9 @@ pub mod estimate;
 pub mod priorities;
 pub mod select;
 
-use concurrency::{Load, Placed, can_be_placed, hinders_not, wild_below};
+use concurrency::{HostLoad, MayStart, can_be_placed, hinders_not, wild_below};
 use estimate::{Misjudged, RackLocal, transfer_time};
-use select::{Candidate, Selector};
+use select::{CandidateTask, Selector};
 
 /// What it means for a job to yield a slot: local tasks of the jobs behind it must then not hinder
 /// the network.
@@ -125,7 +125,7 @@ impl Default for PushBoxOptions {
 
 impl PolicyOptions for PushBoxOptions {
     const BY_HOST: bool = true;
-    const FLOWS: Flows = Flows::Task;
+    const FLOWS: FlowGranularity = FlowGranularity::Task;
 
     fn check(&self) -> Vec<BadOption> {
         let numbers = [
@@ -196,7 +196,7 @@ impl PushBox {
     /// that would be for certain: jobs that must fetch and have no wild card. O(jobs that are
     /// asked) times a selection.
     fn slot_change(&mut self, view: &dyn View, host: HostId, asked: usize) -> Option<Pick> {
-        let load = Load::of(view, host, &self.options, self.wrong());
+        let load = HostLoad::of(view, host, &self.options, self.wrong());
         let mut left_by: Vec<(JobId, Refusal)> = Vec::new();
         let (mut n, mut yielded, mut all) = (0, false, true);
         for job in view.ready() {
@@ -245,8 +245,8 @@ impl PushBox {
         view: &dyn View,
         (job, yielded): (JobId, bool),
         host: HostId,
-        load: &Load,
-    ) -> Result<(Candidate, Placed), Refusal> {
+        load: &HostLoad,
+    ) -> Result<(CandidateTask, MayStart), Refusal> {
         let candidate = self
             .selector
             .critical(view, job)
@@ -254,10 +254,10 @@ impl PushBox {
         let c = candidate.ok_or(Refusal::Locality)?;
         if c.is_local() {
             let may = !yielded || hinders_not(&self.options, &c, load);
-            return if may { Ok((c, Placed::Room)) } else { Err(Refusal::Hinders) };
+            return if may { Ok((c, MayStart::Room)) } else { Err(Refusal::Hinders) };
         }
         match can_be_placed(view, &self.options, (job, &c), load) {
-            Placed::No => Err(Refusal::Network),
+            MayStart::No => Err(Refusal::Network),
             placed => Ok((c, placed)),
         }
     }
@@ -305,14 +305,14 @@ impl PushBox {
         let first = view.ready().next() == Some(job);
         for host in self.soonest(view, view.topology().hosts.iter().map(|h| h.id)) {
             let Some(c) = self.selector.select(view, (job, stage), host) else { continue };
-            let load = Load::of(view, host, &self.options, self.wrong());
+            let load = HostLoad::of(view, host, &self.options, self.wrong());
             let first = first || load.has_room() && self.options.yields == Yields::Network;
             let placed = match c.is_local() {
-                true if first || hinders_not(&self.options, &c, &load) => Placed::Room,
-                true => Placed::No,
+                true if first || hinders_not(&self.options, &c, &load) => MayStart::Room,
+                true => MayStart::No,
                 false => can_be_placed(view, &self.options, (job, &c), &load),
             };
-            if placed != Placed::No {
+            if placed != MayStart::No {
                 return Some(self.pick(
                     (job, c),
                     (host, placed),
@@ -340,13 +340,13 @@ impl PushBox {
 
     fn pick(
         &mut self,
-        (job, c): (JobId, Candidate),
-        (host, placed): (HostId, Placed),
-        load: &Load,
+        (job, c): (JobId, CandidateTask),
+        (host, placed): (HostId, MayStart),
+        load: &HostLoad,
         (moment, left_by): (Moment, Vec<(JobId, Refusal)>),
     ) -> Pick {
-        let Load { inputs, transfer, .. } = *load;
-        let wild_card = placed == Placed::WildCard;
+        let HostLoad { inputs, transfer, .. } = *load;
+        let wild_card = placed == MayStart::WildCard;
         self.why = Some(Why {
             moment,
             left_by,

@@ -2,7 +2,7 @@
 
 use crate::coflows::priority::LAST;
 use crate::ids::{CoflowId, FlowId, HostId, JobId};
-use crate::placement::policy::{Input, View};
+use crate::placement::policy::{TaskInput, View};
 use crate::units::Bytes;
 
 /// The last priority by rank; [`LAST`] is for jobs of a FIFO queue behind its head.
@@ -28,10 +28,10 @@ pub fn by_size(
     is_last: impl Fn(JobId) -> bool,
     global: bool,
 ) -> Vec<(CoflowId, FlowId, u8)> {
-    let mut inputs: Vec<Input> = view.inputs(host).collect();
+    let mut inputs: Vec<TaskInput> = view.inputs(host).collect();
     // A stable sort: tasks of one job stay as they were placed.
     inputs.sort_by_key(|i| (is_last(i.job), i.coflow, view.job(i.job).arrival, i.job));
-    let rank = |(k, i): (usize, &Input)| match () {
+    let rank = |(k, i): (usize, &TaskInput)| match () {
         () if is_last(i.job) => LAST,
         () if global => step(i.coflow),
         () => k.min(LAST_RANK) as u8,

@@ -14,7 +14,7 @@ use crate::units::{Bytes, Span};
 
 /// A task that might have a slot of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Candidate {
+pub struct CandidateTask {
     /// Its stage.
     pub stage: usize,
     /// Its number.
@@ -27,7 +27,7 @@ pub struct Candidate {
     pub computing: Span,
 }
 
-impl Candidate {
+impl CandidateTask {
     /// Whether it needs nothing of the network on the host.
     pub fn is_local(&self) -> bool {
         self.fetches == Bytes::ZERO
@@ -123,7 +123,7 @@ impl Selector {
         view: &dyn View,
         (job, stage): (JobId, usize),
         host: HostId,
-    ) -> Option<Candidate> {
+    ) -> Option<CandidateTask> {
         let reads =
             !view.blocks(job, stage).is_empty() && view.job(job).edges_into(stage).next().is_none();
         let task = if reads {
@@ -141,7 +141,7 @@ impl Selector {
             }
         };
         let fetches = view.input_from_afar(job, stage, task, host);
-        Some(Candidate {
+        Some(CandidateTask {
             stage,
             task,
             nearest: reads,

@@ -1,14 +1,14 @@
 //! What follows from events: offers of free slots, reads and shuffles that begin, and the way out
 //! when nothing moves.
 
-use super::Scheduler;
+use super::TaskScheduler;
 use crate::ids::{HostId, JobId, RackId};
 use crate::scheduler::stage::{Doing, Stage};
 use crate::scheduler::state::Grain;
-use crate::scheduler::{Action, TaskRef};
+use crate::scheduler::{SchedulerAction, TaskRef};
 use crate::units::Time;
 
-impl Scheduler {
+impl TaskScheduler {
     /// Decides everything that can be decided now.
     pub(super) fn dispatch(&mut self) {
         loop {
@@ -55,13 +55,14 @@ impl Scheduler {
         let wanted = self.policy.prioritise(&self.state, &hosts);
         let mut new = self.state.net.prioritised(wanted);
         for action in &mut self.actions {
-            let Action::StartCoflow { coflow, .. } = action else { continue };
+            let SchedulerAction::StartCoflow { coflow, .. } = action else { continue };
             let Some(flows) = new.remove(&coflow.id) else { continue };
             coflow.priorities.flows = vec![None; coflow.flows.len()];
             flows.into_iter().for_each(|(flow, p)| coflow.priorities.flows[flow.index()] = Some(p));
         }
-        self.actions
-            .extend(new.into_iter().map(|(coflow, flows)| Action::Prioritise { coflow, flows }));
+        self.actions.extend(
+            new.into_iter().map(|(coflow, flows)| SchedulerAction::Prioritise { coflow, flows }),
+        );
     }
 
     /// Offers free slots rack by rack, one a turn, until the policy has declined every rack that
@@ -71,7 +72,7 @@ impl Scheduler {
             let Some(rack) = self.next_rack() else { break };
             let pick = self.policy.offer(&self.state, rack);
             if let Some(question) = self.policy.take_question() {
-                self.actions.push_back(Action::Consult { question: Box::new(question) });
+                self.actions.push_back(SchedulerAction::Consult { question: Box::new(question) });
                 return false;
             }
             match pick.filter(|p| self.state.startable(p.job, p.stage)) {

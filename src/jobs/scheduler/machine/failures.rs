@@ -3,15 +3,15 @@
 
 use std::collections::BTreeSet;
 
-use super::Scheduler;
+use super::TaskScheduler;
 use crate::ids::{CoflowId, HostId, JobId};
 use crate::scheduler::stage::Doing;
-use crate::scheduler::{Action, TaskRef};
+use crate::scheduler::{SchedulerAction, TaskRef};
 
 /// A receiver: its stage and its number.
-type Receiver = (usize, u32);
+type StageReceiver = (usize, u32);
 
-impl Scheduler {
+impl TaskScheduler {
     pub(super) fn hosts_failed(&mut self, hosts: &[HostId]) {
         let dead: BTreeSet<HostId> =
             hosts.iter().copied().filter(|&h| self.state.slots.is_up(h)).collect();
@@ -74,7 +74,7 @@ impl Scheduler {
     pub(super) fn give_up(&mut self, r: TaskRef, doing: Doing) {
         let (job, s) = (r.job, r.stage as usize);
         let attempt = self.state.stage(job, s).tasks[r.task as usize].attempt;
-        self.actions.push_back(Action::StopTask { task: r, attempt });
+        self.actions.push_back(SchedulerAction::StopTask { task: r, attempt });
         self.state.net.left(r);
         self.free_slot(r, false);
         *(if doing == Doing::Computing {
@@ -104,7 +104,7 @@ impl Scheduler {
 
     /// A receiver starts again: it has none of the stage's outputs any more, and those that were
     /// lost while no receiver needed them are needed again.
-    fn forget_receiver(&mut self, job: JobId, stage: usize, receiver: Receiver) {
+    fn forget_receiver(&mut self, job: JobId, stage: usize, receiver: StageReceiver) {
         let s = self.state.stage_mut(job, stage);
         s.log.iter_mut().for_each(|o| o.have.retain(|h| *h != receiver));
         s.had.values_mut().for_each(|h| h.retain(|h| *h != receiver));
@@ -148,7 +148,7 @@ impl Scheduler {
     }
 
     /// The receivers that have output `at` of the stage's list, or need none of it any more.
-    fn holders(&self, job: JobId, stage: usize, at: usize) -> Vec<Receiver> {
+    fn holders(&self, job: JobId, stage: usize, at: usize) -> Vec<StageReceiver> {
         let s = self.state.stage(job, stage);
         let mut found = Vec::new();
         for &to in &s.outgoing {
@@ -166,8 +166,14 @@ impl Scheduler {
 
     /// Runs the producer of output `at` again. Receivers that hold a copy keep it, and do not fetch
     /// it twice; `lost_by` is the receiver whose copy is gone.
-    fn compute_again(&mut self, job: JobId, stage: usize, at: usize, lost_by: Option<Receiver>) {
-        let have: Vec<Receiver> =
+    fn compute_again(
+        &mut self,
+        job: JobId,
+        stage: usize,
+        at: usize,
+        lost_by: Option<StageReceiver>,
+    ) {
+        let have: Vec<StageReceiver> =
             self.holders(job, stage, at).into_iter().filter(|h| Some(*h) != lost_by).collect();
         let was_done = self.state.stage(job, stage).is_done();
         let t = self.state.topology.clone();
@@ -192,14 +198,14 @@ impl Scheduler {
     }
 
     /// The receivers that had the output of a task that ran again.
-    pub(super) fn take_have(&mut self, job: JobId, stage: usize, task: u32) -> Vec<Receiver> {
+    pub(super) fn take_have(&mut self, job: JobId, stage: usize, task: u32) -> Vec<StageReceiver> {
         self.state.stage_mut(job, stage).had.remove(&task).unwrap_or_default()
     }
 
     /// Breaks a transfer off; its tasks wait again.
     fn cancel(&mut self, id: CoflowId) {
         let Some(t) = self.take_transfer(id) else { return };
-        self.actions.push_back(Action::CancelCoflow(id));
+        self.actions.push_back(SchedulerAction::CancelCoflow(id));
         self.state.net.closed(id, self.state.now);
         let open = t.flows.iter().zip(&t.crossing).filter(|f| f.0.is_some());
         open.for_each(|(_, &crossing)| self.state.pass_between(crossing, t.shuffle, false));

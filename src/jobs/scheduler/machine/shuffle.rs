@@ -2,25 +2,26 @@
 
 use std::collections::BTreeMap;
 
-use super::Scheduler;
+use super::TaskScheduler;
 use crate::coflows::priority::Priorities;
 use crate::coflows::{CoflowSpec, FlowSpec};
 use crate::ids::{CoflowId, FlowId, HostId, JobId, RackId};
-use crate::placement::policy::Shuffle;
+use crate::placement::policy::FetchStart;
 use crate::scheduler::net::Begin;
-use crate::scheduler::share::{Receivers, Senders, Spread};
+use crate::scheduler::share::{Receivers, Senders, ShuffleSpread};
 use crate::scheduler::stage::Doing;
-use crate::scheduler::state::{State, Transfer};
-use crate::scheduler::{Action, TaskRef};
+use crate::scheduler::state::{SchedulerState, Transfer};
+use crate::scheduler::{SchedulerAction, TaskRef};
 use crate::units::Bytes;
 
-/// Where flows go: a place, and the task there if each has flows of its own ([`State::end`]).
-type End = (HostId, u32);
+/// Where flows go: a place, and the task there if each has flows of its own
+/// ([`SchedulerState::end`]).
+type ShuffleTarget = (HostId, u32);
 
 /// Bytes by sending place and receiving end, in any order; a pair may be there more than once.
-type Pairs = Vec<((HostId, End), u64)>;
+type TargetBytes = Vec<((HostId, ShuffleTarget), u64)>;
 
-impl Scheduler {
+impl TaskScheduler {
     /// A task's output is ready: has the stages after it looked at if it is time for them to fetch.
     pub(super) fn look_after(&mut self, job: JobId, stage: usize) {
         let s = self.state.stage(job, stage);
@@ -55,11 +56,11 @@ impl Scheduler {
 
     fn read(&mut self, job: JobId, stage: usize, tasks: Vec<u32>) {
         let spec = &self.state.jobs[job].spec.stages[stage];
-        let spread = Spread::new(spec.input.0, spec.tasks, 1);
+        let spread = ShuffleSpread::new(spec.input.0, spec.tasks, 1);
         let mut one = Receivers::default();
         spread.receive(&mut one, 0);
         let (mut pairs, mut to, mut from) =
-            (Pairs::new(), BTreeMap::<End, Vec<u32>>::new(), Vec::new());
+            (TargetBytes::new(), BTreeMap::<ShuffleTarget, Vec<u32>>::new(), Vec::new());
         for k in tasks {
             let task = &self.state.stage(job, stage).tasks[k as usize];
             if task.doing != Doing::Fetching || !task.reading {
@@ -105,14 +106,14 @@ impl Scheduler {
                 continue;
             }
             match self.policy.shuffle(&self.state, job, stage) {
-                Shuffle::Start => drop(self.fetch(job, stage, None)),
-                Shuffle::Racks(racks, until) => {
+                FetchStart::Start => drop(self.fetch(job, stage, None)),
+                FetchStart::Racks(racks, until) => {
                     self.fetch(job, stage, Some(&racks));
                     if !self.state.stage(job, stage).waiting.is_empty() {
                         self.holds.insert((job, stage), until);
                     }
                 }
-                Shuffle::Hold(until) => drop(self.holds.insert((job, stage), until)),
+                FetchStart::Hold(until) => drop(self.holds.insert((job, stage), until)),
             }
         }
     }
@@ -139,7 +140,7 @@ impl Scheduler {
         let upto: Vec<u32> =
             s.incoming.iter().map(|e| self.state.stage(job, e.from).log.len() as u32).collect();
         let (mut pairs, mut to, mut any) =
-            (Pairs::new(), BTreeMap::<End, Vec<u32>>::new(), !complete.is_empty());
+            (TargetBytes::new(), BTreeMap::<ShuffleTarget, Vec<u32>>::new(), !complete.is_empty());
         for (cursors, tasks) in groups {
             if cursors == upto {
                 continue;
@@ -164,8 +165,8 @@ impl Scheduler {
     fn send(
         &mut self,
         what: (JobId, usize, bool),
-        pairs: Pairs,
-        to: BTreeMap<End, Vec<u32>>,
+        pairs: TargetBytes,
+        to: BTreeMap<ShuffleTarget, Vec<u32>>,
         from: Vec<HostId>,
         upto: Vec<u32>,
     ) {
@@ -206,8 +207,9 @@ impl Scheduler {
             self.state.pass_between((racks.0, racks.1, Bytes(crossing)), shuffle, true);
         }
         self.mark(&transfer);
-        let there: Vec<End> = transfer.to.iter().filter(|d| d.1.0 == 0).map(|d| *d.0).collect();
-        let ready: Vec<(End, Vec<u32>)> = there
+        let there: Vec<ShuffleTarget> =
+            transfer.to.iter().filter(|d| d.1.0 == 0).map(|d| *d.0).collect();
+        let ready: Vec<(ShuffleTarget, Vec<u32>)> = there
             .into_iter()
             .map(|h| (h, transfer.to.remove(&h).map(|d| d.1).unwrap_or_default()))
             .collect();
@@ -229,7 +231,7 @@ impl Scheduler {
                 priorities: Priorities { all, flows: Vec::new() },
                 ..CoflowSpec::new(id, name, now, flows)
             };
-            self.actions.push_back(Action::StartCoflow { coflow, job, stage, shuffle });
+            self.actions.push_back(SchedulerAction::StartCoflow { coflow, job, stage, shuffle });
             self.state.net.began(id, (job, stage), now, begun);
             self.state.jobs[job].sending += 1;
             self.state.transfers.insert(id, transfer);
@@ -325,7 +327,7 @@ impl Scheduler {
 
 /// Each pair once, in their order. O(pairs) if they are in it, as those of one shuffle are; else
 /// O(pairs log pairs).
-fn summed(mut pairs: Pairs) -> Pairs {
+fn summed(mut pairs: TargetBytes) -> TargetBytes {
     if !pairs.is_sorted_by(|a, b| a.0 < b.0) {
         pairs.sort_by_key(|p| p.0);
         pairs.dedup_by(|next, sum| {
@@ -339,16 +341,16 @@ fn summed(mut pairs: Pairs) -> Pairs {
 
 /// Adds what the tasks, whose cursors are at `cursor`, have still to fetch of edge `e`.
 fn add_pairs(
-    state: &State,
+    state: &SchedulerState,
     (job, stage, e): (JobId, usize, usize),
     cursor: u32,
     tasks: &[u32],
-    pairs: &mut Pairs,
+    pairs: &mut TargetBytes,
 ) {
     let own = state.stage(job, stage);
     let edge = &own.incoming[e];
     let from = state.stage(job, edge.from);
-    let mut receivers: BTreeMap<End, Receivers> = BTreeMap::new();
+    let mut receivers: BTreeMap<ShuffleTarget, Receivers> = BTreeMap::new();
     for &k in tasks {
         edge.spread.receive(receivers.entry(state.end(job, stage, k)).or_default(), k);
     }

@@ -1,19 +1,19 @@
 //! What a scheduler shows.
 
-use super::Scheduler;
+use super::TaskScheduler;
 use crate::ids::JobId;
-use crate::placement::decision::{Keep, Kept};
+use crate::placement::decision::{Keep, KeptDecisions};
 use crate::placement::policy::Unanswered;
 use crate::scheduler::record::{
-    Counters, Ended, Explained, JobRecord, Snapshot, TaskCounts, TaskRun,
+    EndedJobs, Explained, JobRecord, SchedulerCounters, SchedulerSnapshot, TaskCounts, TaskRun,
 };
 use crate::scheduler::stage::Doing;
-use crate::scheduler::state::{JobState, State};
+use crate::scheduler::state::{JobState, SchedulerState};
 
-impl Scheduler {
+impl TaskScheduler {
     /// Everything that the API and the reports show, but for what was taken ([`Self::take_ended`]).
     /// O(jobs log jobs + tasks of stages that run).
-    pub fn snapshot(&self) -> Snapshot {
+    pub fn snapshot(&self) -> SchedulerSnapshot {
         let held = self.state.jobs.iter().map(|(_, j)| (record(j), tasks(j)));
         let ended = self
             .ended
@@ -23,7 +23,7 @@ impl Scheduler {
         let mut all: Vec<(JobRecord, TaskCounts)> = ended.chain(held).collect();
         all.sort_by_key(|j| j.0.id);
         let (jobs, tasks) = all.into_iter().unzip();
-        Snapshot {
+        SchedulerSnapshot {
             now: self.state.now,
             policy: self.policy.name().into(),
             jobs,
@@ -45,7 +45,7 @@ impl Scheduler {
     }
 
     /// What has ended since the last call: for runs that are too long to keep it all.
-    pub fn take_ended(&mut self) -> Ended {
+    pub fn take_ended(&mut self) -> EndedJobs {
         std::mem::take(&mut self.ended)
     }
 
@@ -58,11 +58,11 @@ impl Scheduler {
     /// From now on keeps what the policy says of where it puts tasks of these jobs.
     pub fn keep_decisions(&mut self, keep: Keep) {
         self.policy.note_decisions(keep);
-        self.decisions = Kept::of(keep);
+        self.decisions = KeptDecisions::of(keep);
     }
 
     /// What the policy said of where it put tasks.
-    pub fn decisions(&self) -> &Kept {
+    pub fn decisions(&self) -> &KeptDecisions {
         &self.decisions
     }
 
@@ -73,13 +73,13 @@ impl Scheduler {
     }
 
     /// Sums over the run.
-    pub fn counters(&self) -> Counters {
+    pub fn counters(&self) -> SchedulerCounters {
         let Unanswered { offers, late, .. } = self.policy.unanswered();
-        Counters { fallbacks: offers, late_answers: late, ..self.counters }
+        SchedulerCounters { fallbacks: offers, late_answers: late, ..self.counters }
     }
 
     /// The books.
-    pub fn state(&self) -> &State {
+    pub fn state(&self) -> &SchedulerState {
         &self.state
     }
 

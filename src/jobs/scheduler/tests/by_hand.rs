@@ -9,7 +9,7 @@ use crate::placement::{Kind, Policy};
 #[test]
 fn a_map_reduce_on_one_host_takes_its_waves_and_no_network() {
     let t = network(1, 1, 2);
-    let mut w = World::new(&t, Order::Fair, fair());
+    let mut w = SchedulerWorld::new(&t, JobOrder::Fair, fair());
     // Three maps of 10 on two slots: 0-10, 0-10, 10-20. The first reduce starts at 10 beside the
     // third map and waits for it; the second gets the map's slot at 20; 20-25 both.
     w.submit(vec![map_reduce(0, (3, 10), (2, 5), 600)]);
@@ -26,7 +26,7 @@ fn a_map_reduce_on_one_host_takes_its_waves_and_no_network() {
 #[test]
 fn a_shuffle_between_hosts_carries_exactly_its_bytes() {
     let t = network(2, 1, 2);
-    let mut w = World::new(&t, Order::Fair, fair());
+    let mut w = SchedulerWorld::new(&t, JobOrder::Fair, fair());
     // Two maps a rack by turns, all at 0-10; four reduces at 10, two a rack. Of 1602 bytes over 16
     // pairs, 100 each and 2 left over.
     w.submit(vec![map_reduce(0, (4, 10), (4, 5), 1602)]);
@@ -62,21 +62,25 @@ fn fair_gives_two_jobs_the_same_number_of_slots_and_fifo_does_not() {
     let t = network(1, 1, 4);
     let jobs = || vec![map_reduce(0, (8, 10), (0, 0), 0), map_reduce(0, (8, 10), (0, 0), 0)];
     let ends = |order| {
-        let mut w = World::new(&t, order, fair());
+        let mut w = SchedulerWorld::new(&t, order, fair());
         w.submit(jobs());
         w.run(Time::MAX);
         w.ends()
     };
-    assert_eq!(ends(Order::Fair), [Some(40), Some(40)]);
-    assert_eq!(ends(Order::Fifo), [Some(20), Some(40)]);
-    assert_eq!(ends(Order::Capacity), [Some(20), Some(40)]);
+    assert_eq!(ends(JobOrder::Fair), [Some(40), Some(40)]);
+    assert_eq!(ends(JobOrder::Fifo), [Some(20), Some(40)]);
+    assert_eq!(ends(JobOrder::Capacity), [Some(20), Some(40)]);
 }
 
 #[test]
 fn queues_share_by_weight() {
     let t = network(1, 1, 4);
-    let settings = Settings { order: Order::Capacity, weights: vec![1, 3], ..Settings::default() };
-    let mut w = World::with(&t, settings, fair());
+    let settings = SchedulerSettings {
+        order: JobOrder::Capacity,
+        weights: vec![1, 3],
+        ..SchedulerSettings::default()
+    };
+    let mut w = SchedulerWorld::with(&t, settings, fair());
     let job = |queue| JobSpec { queue, ..map_reduce(0, (6, 10), (0, 0), 0) };
     w.submit(vec![job(0), job(1)]);
     w.run(Time::MAX);
@@ -87,7 +91,7 @@ fn queues_share_by_weight() {
 #[test]
 fn a_task_far_from_its_block_reads_it_first() {
     let t = network(2, 1, 1);
-    let mut w = World::new(&t, Order::Fair, fair());
+    let mut w = SchedulerWorld::new(&t, JobOrder::Fair, fair());
     // With two hosts each block is on both: no read. With a third rack, one of three has none.
     w.submit(vec![map_reduce(0, (2, 10), (0, 0), 0)]);
     w.run(Time::MAX);
@@ -95,7 +99,7 @@ fn a_task_far_from_its_block_reads_it_first() {
     let t = network(8, 1, 1);
     let mut far = 0;
     for seed in 0..20 {
-        let mut w = World::new(&t, Order::Fair, Box::new(Fair::new("fair", 5, seed)));
+        let mut w = SchedulerWorld::new(&t, JobOrder::Fair, Box::new(Fair::new("fair", 5, seed)));
         w.submit(vec![map_reduce(0, (8, 10), (0, 0), 0)]);
         w.run(Time::MAX);
         let remote = w.s.snapshot().jobs[0].near[2];
@@ -116,7 +120,7 @@ fn delay_scheduling_waits_for_its_block_and_no_longer_than_it_says() {
     // three of them each.
     let near = |policy: Box<dyn Placement>| {
         let t = network(6, 1, 1);
-        let mut w = World::new(&t, Order::Fifo, policy);
+        let mut w = SchedulerWorld::new(&t, JobOrder::Fifo, policy);
         let mut first = map_reduce(0, (6, 100), (0, 0), 0);
         first.stages[0].times = TaskTimes::Each((1..=6).map(|k| Span(100 * k)).collect());
         w.submit(vec![first, map_reduce(1, (2, 30), (0, 0), 0)]);
@@ -138,9 +142,10 @@ fn delay_scheduling_waits_for_its_block_and_no_longer_than_it_says() {
 }
 
 /// Jobs on four slots, where reduces may start when half of the maps are done.
-fn ramped(reduces: ReduceStart, order: Order, jobs: Vec<JobSpec>) -> World {
-    let settings = Settings { order, reduces, ..Settings::default() };
-    let mut w = World::with(&network(1, 1, 4), settings, Box::new(Fair::new("fair", 50, 1)));
+fn ramped(reduces: ReduceStart, order: JobOrder, jobs: Vec<JobSpec>) -> SchedulerWorld {
+    let settings = SchedulerSettings { order, reduces, ..SchedulerSettings::default() };
+    let mut w =
+        SchedulerWorld::with(&network(1, 1, 4), settings, Box::new(Fair::new("fair", 50, 1)));
     w.submit(jobs);
     w.run(Time::MAX);
     w
@@ -149,19 +154,19 @@ fn ramped(reduces: ReduceStart, order: Order, jobs: Vec<JobSpec>) -> World {
 #[test]
 fn reduces_ramp_up_while_maps_wait_for_slots_as_in_yarn() {
     let job = || map_reduce(0, (12, 10), (4, 5), 0);
-    let started = |w: &World| -> Vec<u64> {
+    let started = |w: &SchedulerWorld| -> Vec<u64> {
         let mut all: Vec<u64> =
             w.s.timeline().iter().filter(|r| r.task.stage == 1).map(|r| r.started.0).collect();
         all.sort_unstable();
         all
     };
     // Maps at 0-10, 10-20, 20-30 in all four slots; then the reduces, 30-35.
-    let w = ramped(ReduceStart::AllPlaced, Order::Fifo, vec![job()]);
+    let w = ramped(ReduceStart::AllPlaced, JobOrder::Fifo, vec![job()]);
     assert_eq!((started(&w), w.ends()), (vec![30; 4], vec![Some(35)]));
     // At 20, 8 of 12 maps are done and 4 wait: two of four slots (at most half) for reduces, so
     // maps run at 20-30 and 30-40. At 30 no map waits: the other reduces have slots, and wait until
     // 40.
-    let w = ramped(ReduceStart::RampUp, Order::Fifo, vec![job()]);
+    let w = ramped(ReduceStart::RampUp, JobOrder::Fifo, vec![job()]);
     assert_eq!(
         (started(&w), w.ends(), w.s.counters().preempted),
         (vec![20, 20, 40, 40], vec![Some(45)], 0)
@@ -175,7 +180,7 @@ fn reduces_give_way_where_no_map_of_their_job_has_a_slot() {
     let mut first = map_reduce(0, (8, 10), (4, 5), 0);
     first.stages[0].times = TaskTimes::Each([10, 10, 10, 10, 90, 90, 90, 90].map(Span).to_vec());
     let second = map_reduce(11, (12, 40), (0, 0), 0);
-    let w = ramped(ReduceStart::RampUp, Order::Fair, vec![first, second]);
+    let w = ramped(ReduceStart::RampUp, JobOrder::Fair, vec![first, second]);
     assert!(w.ends().iter().all(Option::is_some) && w.s.counters().preempted == 1);
     assert_eq!(
         w.s.timeline()
@@ -202,7 +207,8 @@ fn reduces_give_way_where_no_map_of_their_job_has_a_slot() {
 fn slowstart_holds_reduces_back() {
     let started = |slowstart| {
         let t = network(1, 1, 8);
-        let mut w = World::new(&t, Order::Fair, Box::new(Fair::new("fair", slowstart, 1)));
+        let mut w =
+            SchedulerWorld::new(&t, JobOrder::Fair, Box::new(Fair::new("fair", slowstart, 1)));
         let mut job = map_reduce(0, (4, 10), (1, 5), 0);
         job.stages[0].times = TaskTimes::Each(vec![Span(10), Span(20), Span(30), Span(40)]);
         w.submit(vec![job]);
@@ -219,7 +225,7 @@ fn slowstart_holds_reduces_back() {
 #[test]
 fn a_graph_of_stages_runs_in_order() {
     let t = network(2, 2, 2);
-    let mut w = World::new(&t, Order::Fair, Box::new(Fair::new("fair", 100, 1)));
+    let mut w = SchedulerWorld::new(&t, JobOrder::Fair, Box::new(Fair::new("fair", 100, 1)));
     let mut job = map_reduce(0, (2, 10), (2, 5), 40);
     job.stages = vec![
         stage("left", 2, 10, 20),
@@ -239,8 +245,8 @@ fn a_graph_of_stages_runs_in_order() {
 #[test]
 fn at_the_grain_of_racks_what_stays_in_a_rack_takes_no_time() {
     let t = network(1, 4, 1);
-    let settings = Settings { grain: Grain::Rack, ..Settings::default() };
-    let mut w = World::with(&t, settings, fair());
+    let settings = SchedulerSettings { grain: Grain::Rack, ..SchedulerSettings::default() };
+    let mut w = SchedulerWorld::with(&t, settings, fair());
     w.submit(vec![map_reduce(0, (4, 10), (4, 5), 100_000)]);
     w.run(Time::MAX);
     assert_eq!((w.ends(), w.sent.len()), (vec![Some(15)], 0));
@@ -249,25 +255,28 @@ fn at_the_grain_of_racks_what_stays_in_a_rack_takes_no_time() {
 #[test]
 fn what_cannot_be_is_refused() {
     let t = network(1, 1, 1);
-    let mut w = World::new(&t, Order::Fair, fair());
+    let mut w = SchedulerWorld::new(&t, JobOrder::Fair, fair());
     let job = |id| {
-        Event::Submitted(Box::new(JobSpec { id: JobId(id), ..map_reduce(0, (1, 1), (0, 0), 0) }))
+        SchedulerEvent::Submitted(Box::new(JobSpec {
+            id: JobId(id),
+            ..map_reduce(0, (1, 1), (0, 0), 0)
+        }))
     };
     let task = TaskRef { job: JobId(3), stage: 0, task: 0 };
     for bad in [
         job(1),
-        Event::DataPlaced(JobId(0)),
-        Event::TaskFinished(task, 1),
-        Event::HostFailed(HostId(1)),
-        Event::RackFailed(RackId(9)),
+        SchedulerEvent::DataPlaced(JobId(0)),
+        SchedulerEvent::TaskFinished(task, 1),
+        SchedulerEvent::HostFailed(HostId(1)),
+        SchedulerEvent::RackFailed(RackId(9)),
     ] {
         assert!(w.s.handle(bad.clone(), Time(0)).is_err(), "{bad:?}");
     }
     assert!(w.s.handle(job(0), Time(0)).is_ok());
     for late in [
-        Event::CoflowFinished(CoflowId(7)),
-        Event::FlowFinished(CoflowId(7), FlowId(0)),
-        Event::Tick,
+        SchedulerEvent::CoflowFinished(CoflowId(7)),
+        SchedulerEvent::FlowFinished(CoflowId(7), FlowId(0)),
+        SchedulerEvent::Tick,
     ] {
         assert!(w.s.handle(late, Time(0)).is_ok());
     }
@@ -280,13 +289,13 @@ fn guided(strict: bool, failed: &[(u64, u32)]) -> (Vec<BTreeSet<u32>>, Option<u6
     let mut spec = Spec::new(Kind::CoScheduler);
     spec.policy =
         Policy::CoScheduler(CoSchedulerOptions { strict, ..CoSchedulerOptions::default() });
-    let settings = Settings { grain: Grain::Rack, ..Settings::default() };
+    let settings = SchedulerSettings { grain: Grain::Rack, ..SchedulerSettings::default() };
     let mut policy = spec.build(Bytes(30));
     policy.plan(&t, &[]).unwrap();
-    let mut w = World::with(&t, settings, policy);
+    let mut w = SchedulerWorld::with(&t, settings, policy);
     // 120 bytes are four pairs of racks at T_e: two map racks of four slots for twelve maps.
     w.submit(vec![map_reduce(0, (12, 10), (6, 5), 120)]);
-    failed.iter().for_each(|&(at, host)| w.at(Time(at), Event::HostFailed(HostId(host))));
+    failed.iter().for_each(|&(at, host)| w.at(Time(at), SchedulerEvent::HostFailed(HostId(host))));
     w.run(Time::MAX);
     let racks = |s: u32| {
         w.s.timeline().iter().filter(|r| r.task.stage == s).map(|r| r.host.0 / 2).collect()

@@ -1,8 +1,8 @@
 //! A view on which the largest task of a stage is one that is drawn.
 
 use crate::ids::{HostId, JobId, RackId};
-use crate::placement::network::{FlowAt, Input};
-use crate::placement::policy::{Block, Locality, Offers, Order, StageCounts, TaskAt, View};
+use crate::placement::network::{FlowAt, TaskInput};
+use crate::placement::policy::{Block, JobOrder, Locality, Offers, StageCounts, TaskAt, View};
 use crate::placement::pushbox::select::drawn;
 use crate::topology::Topology;
 use crate::units::{BitRate, Bytes, Span, Time};
@@ -49,7 +49,7 @@ impl View for Drawn<'_> {
         fn releases(rack: RackId) -> Vec<Time>;
         fn shuffling_into(rack: RackId) -> Bytes;
         fn crossing(rack: RackId) -> (Bytes, Bytes);
-        fn inputs(host: HostId) -> Box<dyn Iterator<Item = Input> + '_>;
+        fn inputs(host: HostId) -> Box<dyn Iterator<Item = TaskInput> + '_>;
         fn inputs_left(host: HostId) -> Bytes;
         fn flows_into(host: HostId) -> Box<dyn Iterator<Item = FlowAt> + '_>;
         fn flows_out_of(host: HostId) -> Box<dyn Iterator<Item = FlowAt> + '_>;
@@ -58,7 +58,7 @@ impl View for Drawn<'_> {
         fn input_from_afar(job: JobId, stage: usize, task: u32, host: HostId) -> Bytes;
         fn coflow_size(job: JobId, stage: usize) -> Bytes;
         fn computing_time(job: JobId, stage: usize, task: u32) -> Span;
-        fn order(job: JobId) -> Order;
+        fn order(job: JobId) -> JobOrder;
         fn head(job: JobId) -> Option<JobId>;
     }
 }

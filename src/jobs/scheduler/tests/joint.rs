@@ -3,9 +3,11 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::placement::decision::{Decision, Estimate, Keep, OpenSlots, RackTasks, Rule, Turn};
+use crate::placement::decision::{
+    Estimate, Keep, OpenSlots, PlacementDecision, RackTasks, Rule, Turn,
+};
 use crate::placement::joint::executor::JointOptions;
-use crate::placement::policy::Flows;
+use crate::placement::policy::FlowGranularity;
 use crate::placement::registry::Spec;
 use crate::placement::{Kind, Policy};
 use crate::units::BitRate;
@@ -19,16 +21,25 @@ fn fast(racks: usize, slots: u32) -> Arc<Topology> {
     Arc::new(t)
 }
 
-fn run_with(t: &Arc<Topology>, kind: Kind, order: Order, jobs: Vec<JobSpec>) -> World {
+fn run_with(t: &Arc<Topology>, kind: Kind, order: JobOrder, jobs: Vec<JobSpec>) -> SchedulerWorld {
     run_by(t, Spec::new(kind), order, jobs)
 }
 
-fn run_by(t: &Arc<Topology>, mut spec: Spec, order: Order, jobs: Vec<JobSpec>) -> World {
+fn run_by(
+    t: &Arc<Topology>,
+    mut spec: Spec,
+    order: JobOrder,
+    jobs: Vec<JobSpec>,
+) -> SchedulerWorld {
     let jobs = JobList::new("l", jobs).jobs;
     spec.common.slowstart = 100;
     let mut policy = spec.build(Bytes(0));
     policy.plan(t, &jobs).unwrap();
-    let mut w = World::with(t, Settings { order, ..Settings::default() }, policy);
+    let mut w = SchedulerWorld::with(
+        t,
+        SchedulerSettings { order, ..SchedulerSettings::default() },
+        policy,
+    );
     w.s.keep_decisions(Keep::All);
     w.submit(jobs);
     w.run(Time::MAX);
@@ -69,8 +80,9 @@ fn the_worked_example_of_the_document() {
             .map(Option::unwrap)
             .collect::<Vec<u64>>()
     };
-    let all = [(Kind::Fair, Order::Fifo), (Kind::Fair, Order::Srpt), (Kind::Joint, Order::Fifo)]
-        .map(|(kind, order)| ends(kind, order));
+    let all =
+        [(Kind::Fair, JobOrder::Fifo), (Kind::Fair, JobOrder::Srpt), (Kind::Joint, JobOrder::Fifo)]
+            .map(|(kind, order)| ends(kind, order));
     assert_eq!(all, [[30, 25, 37], [45, 15, 12], [40, 10, 8]]);
 }
 
@@ -79,7 +91,7 @@ fn the_worked_example_of_the_document() {
 /// slots, the shuffle, what others wait, and the price. Placements that lost follow.
 #[test]
 fn the_decisions_of_the_worked_example() {
-    let w = run_with(&fast(2, 2), Kind::Joint, Order::Fifo, example());
+    let w = run_with(&fast(2, 2), Kind::Joint, JobOrder::Fifo, example());
     let racks = |all: &[RackTasks]| {
         all.iter().map(|r| format!("{}x r{}", r.tasks, r.rack.0)).collect::<Vec<_>>().join(" ")
     };
@@ -88,7 +100,7 @@ fn the_decisions_of_the_worked_example() {
         assert_eq!((e.shuffle, e.limits.circuit_pairs), (e.limits.longest(), 0));
         format!("{}: {slots} + {shuffle} + {others} = {}", racks(&e.racks), e.price.0)
     };
-    let line = |d: &Decision| {
+    let line = |d: &PlacementDecision| {
         assert_eq!((d.again, d.lost.len() as u32), (false, d.losers));
         let why = match (&d.estimate, d.rule) {
             (None, Rule::Home) => {
@@ -126,7 +138,11 @@ fn decisions_are_kept_for_those_who_ask_and_change_nothing() {
     let run = |keep: Keep| {
         let mut policy = Spec::new(Kind::Joint).build(Bytes(0));
         policy.plan(&t, &example()).unwrap();
-        let mut w = World::with(&t, Settings { order: Order::Fifo, ..Settings::default() }, policy);
+        let mut w = SchedulerWorld::with(
+            &t,
+            SchedulerSettings { order: JobOrder::Fifo, ..SchedulerSettings::default() },
+            policy,
+        );
         w.s.keep_decisions(keep);
         w.submit(JobList::new("l", example()).jobs);
         w.run(Time::MAX);
@@ -156,7 +172,7 @@ proptest! {
     /// what came.
     #[test]
     fn no_run_is_below_a_bound(racks in 1usize..4, slots in 1u32..4, jobs in jobs()) {
-        let w = run_with(&fast(racks, slots), Kind::Joint, Order::Fifo, jobs.clone());
+        let w = run_with(&fast(racks, slots), Kind::Joint, JobOrder::Fifo, jobs.clone());
         let all = racks as u64 * u64::from(slots);
         let ends = w.ends();
         let specs = JobList::new("l", jobs).jobs;
@@ -175,7 +191,7 @@ proptest! {
     /// The same jobs run the same way.
     #[test]
     fn the_same_jobs_run_the_same_way(racks in 1usize..4, slots in 1u32..4, jobs in jobs()) {
-        let one = || run_with(&fast(racks, slots), Kind::Joint, Order::Fifo, jobs.clone()).log;
+        let one = || run_with(&fast(racks, slots), Kind::Joint, JobOrder::Fifo, jobs.clone()).log;
         prop_assert_eq!(one(), one());
     }
 
@@ -189,7 +205,7 @@ proptest! {
         let all = racks as u64 * u64::from(slots);
         let work: u64 = jobs.iter().flat_map(|j| &j.stages).map(|s| s.times.total(s.tasks).0).sum();
         let longest = jobs.iter().flat_map(|j| &j.stages).map(|s| s.times.longest().0).max().unwrap();
-        let w = run_with(&fast(racks, slots), Kind::Joint, Order::Fifo, jobs);
+        let w = run_with(&fast(racks, slots), Kind::Joint, JobOrder::Fifo, jobs);
         let last = w.ends().into_iter().flatten().max().unwrap();
         prop_assert!(last * all <= work + longest * (all - 1), "{last} for {work} on {all}");
     }
@@ -201,11 +217,11 @@ fn a_small_job_goes_before_the_reduces_of_a_large_one_while_more_are_expected() 
     // first slot that is free.
     let jobs =
         vec![no_blocks(0, (2, 10), (10, 10), 10, true), no_blocks(15, (1, 1), (1, 1), 1, true)];
-    let ends = run_with(&fast(1, 2), Kind::Joint, Order::Fifo, jobs.clone()).ends();
+    let ends = run_with(&fast(1, 2), Kind::Joint, JobOrder::Fifo, jobs.clone()).ends();
     assert_eq!(ends, [Some(62), Some(22)]);
     // Both at once: no more are expected, and reduces go first.
     let at_once = jobs.into_iter().map(|j| JobSpec { arrival: Time::ZERO, ..j }).collect();
-    let ends = run_with(&fast(1, 2), Kind::Joint, Order::Fifo, at_once).ends();
+    let ends = run_with(&fast(1, 2), Kind::Joint, JobOrder::Fifo, at_once).ends();
     assert!(ends[0].is_some() && ends[1].unwrap() < ends[0].unwrap(), "{ends:?}");
 }
 
@@ -213,7 +229,7 @@ fn a_small_job_goes_before_the_reduces_of_a_large_one_while_more_are_expected() 
 fn parts_are_left_out() {
     let ends = |options: JointOptions, jobs: Vec<JobSpec>| {
         let spec = Spec { policy: Policy::Joint(options), ..Spec::new(Kind::Joint) };
-        run_by(&fast(1, 2), spec, Order::Fifo, jobs)
+        run_by(&fast(1, 2), spec, JobOrder::Fifo, jobs)
             .ends()
             .into_iter()
             .map(Option::unwrap)
@@ -246,7 +262,7 @@ fn a_job_that_would_end_last_goes_first_on_half_of_the_slots() {
     let ends = |no_tails| {
         let policy = Policy::Joint(JointOptions { no_tails, ..JointOptions::default() });
         let spec = Spec { policy, ..Spec::new(Kind::Joint) };
-        run_by(&fast(1, 8), spec, Order::Fifo, jobs.clone())
+        run_by(&fast(1, 8), spec, JobOrder::Fifo, jobs.clone())
             .ends()
             .into_iter()
             .map(Option::unwrap)
@@ -264,7 +280,7 @@ fn a_large_job_does_not_wait_for_ever_behind_small_ones() {
     let jobs: Vec<JobSpec> =
         std::iter::once(no_blocks(0, (4, 40), (1, 20), 0, true)).chain(small).collect();
     let end = |kind, order| run_with(&fast(1, 2), kind, order, jobs.clone()).ends()[0].unwrap();
-    let (guarded, starved) = (end(Kind::Joint, Order::Fifo), end(Kind::Fair, Order::Srpt));
+    let (guarded, starved) = (end(Kind::Joint, JobOrder::Fifo), end(Kind::Fair, JobOrder::Srpt));
     assert!(guarded < 1000 && starved > 4000, "{guarded} {starved}");
 }
 
@@ -277,7 +293,7 @@ fn maps_go_to_racks_with_few_switches_between_them() {
     let graph = crate::topology::graph::Graph::tree(4, &[level(1), level(2)], None);
     t.eps.core = crate::topology::Core::Graph(Box::new(graph));
     let jobs = vec![no_blocks(0, (1, 50), (1, 1), 0, true), no_blocks(1, (4, 10), (1, 1), 9, true)];
-    let w = run_with(&Arc::new(t), Kind::Joint, Order::Fifo, jobs);
+    let w = run_with(&Arc::new(t), Kind::Joint, JobOrder::Fifo, jobs);
     let maps = w.hosts.iter().filter(|h| (h.0.job, h.0.stage) == (JobId(1), 0));
     assert_eq!(maps.map(|h| h.1.0).collect::<BTreeSet<_>>(), [2, 3].into());
 }
@@ -288,12 +304,13 @@ fn flows_of_a_small_shuffle_go_first_into_a_host() {
     let t = fast(2, 4);
     let jobs =
         vec![no_blocks(0, (8, 10), (8, 10), 9000, true), no_blocks(1, (8, 10), (2, 10), 900, true)];
-    let settings = Settings { flows: Flows::Task, ..Settings::default() };
+    let settings =
+        SchedulerSettings { flows: FlowGranularity::Task, ..SchedulerSettings::default() };
     let mut spec = Spec::new(Kind::Joint);
     spec.common.slowstart = 100;
     let mut policy = spec.build(Bytes(0));
     policy.plan(&t, &jobs).unwrap();
-    let mut w = World::with(&t, settings, policy);
+    let mut w = SchedulerWorld::with(&t, settings, policy);
     w.submit(jobs);
     w.run(Time::MAX);
     let told = |job: u32, priorities: &str| {

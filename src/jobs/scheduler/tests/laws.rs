@@ -41,7 +41,7 @@ fn job() -> impl Strategy<Value = JobSpec> {
 pub(super) struct Case {
     pub network: (usize, usize, u32),
     pub jobs: Vec<JobSpec>,
-    pub order: Order,
+    pub order: JobOrder,
     pub slowstart: u32,
     pub fetch: u32,
     reduces: ReduceStart,
@@ -52,17 +52,17 @@ pub(super) struct Case {
 
 impl Case {
     /// Its hosts fail and come back.
-    pub fn fail(&self, t: &Topology, w: &mut World) {
+    pub fn fail(&self, t: &Topology, w: &mut SchedulerWorld) {
         for &(at, host, long) in &self.failures {
             let host = HostId(host % t.hosts.len() as u32);
-            w.at(Time(at), Event::HostFailed(host));
-            w.at(Time(at + long), Event::HostRecovered(host));
+            w.at(Time(at), SchedulerEvent::HostFailed(host));
+            w.at(Time(at + long), SchedulerEvent::HostRecovered(host));
         }
     }
 }
 
 pub(super) fn case() -> impl Strategy<Value = Case> {
-    let order = prop_oneof![Just(Order::Fifo), Just(Order::Fair), Just(Order::Capacity)];
+    let order = prop_oneof![Just(JobOrder::Fifo), Just(JobOrder::Fair), Just(JobOrder::Capacity)];
     let grain = prop_oneof![Just(Grain::Host), Just(Grain::Rack)];
     let reduces = prop_oneof![Just(ReduceStart::AllPlaced), Just(ReduceStart::RampUp)];
     let failures = prop::collection::vec((0u64..600, any::<u32>(), 1u64..300), 0..4);
@@ -88,7 +88,7 @@ pub(super) fn case() -> impl Strategy<Value = Case> {
     )
 }
 
-fn run(c: &Case, failures: bool) -> World {
+fn run(c: &Case, failures: bool) -> SchedulerWorld {
     let t = network(c.network.0, c.network.1, c.network.2);
     let policy: Box<dyn Placement> = match c.waits {
         None => Box::new(Fair::new("fair", c.slowstart, 7)),
@@ -96,15 +96,15 @@ fn run(c: &Case, failures: bool) -> World {
             Box::new(Delay::new("delay", Waits::by_time(Span(a), Span(b)), c.slowstart, 7))
         }
     };
-    let settings = Settings {
+    let settings = SchedulerSettings {
         order: c.order,
         weights: vec![2],
         reduces: c.reduces,
         fetch_percent: c.fetch,
         grain: c.grain,
-        ..Settings::default()
+        ..SchedulerSettings::default()
     };
-    let mut w = World::with(&t, settings, policy);
+    let mut w = SchedulerWorld::with(&t, settings, policy);
     w.submit(c.jobs.clone());
     if failures {
         c.fail(&t, &mut w);
@@ -118,7 +118,7 @@ proptest! {
 
     /// Without failures every task runs exactly once, every job ends, and shuffles carry what their
     /// places ask: the bytes between different places, each once. (That no slot is used twice,
-    /// [`World`] checks at every start.)
+    /// [`SchedulerWorld`] checks at every start.)
     #[test]
     fn every_task_runs_once(c in case()) {
         let c = Case { reduces: ReduceStart::AllPlaced, ..c };
@@ -182,7 +182,7 @@ proptest! {
     #[test]
     fn fair_is_work_conserving(c in case()) {
         let t = network(c.network.0, c.network.1, c.network.2);
-        let mut w = World::new(&t, c.order, Box::new(Fair::new("fair", c.slowstart, 7)));
+        let mut w = SchedulerWorld::new(&t, c.order, Box::new(Fair::new("fair", c.slowstart, 7)));
         w.submit(c.jobs.clone());
         for t in (0..2000).step_by(7) {
             w.run(Time(t));
@@ -230,7 +230,7 @@ fn slots_that_are_given_up_do_not_go_round() {
         spec(0, 0, four, edges),
     ];
     let (network, order, reduces, failures) =
-        ((1, 2, 3), Order::Fifo, ReduceStart::RampUp, vec![(193, 942_287_036, 39)]);
+        ((1, 2, 3), JobOrder::Fifo, ReduceStart::RampUp, vec![(193, 942_287_036, 39)]);
     let one = Case {
         network,
         jobs,
@@ -293,7 +293,7 @@ fn slots_that_are_given_up_do_not_go_round() {
 
 /// By looking at every pair of tasks: the bytes of a job's shuffles whose two tasks ran in
 /// different places.
-fn between_places(w: &World, job: JobId) -> u64 {
+fn between_places(w: &SchedulerWorld, job: JobId) -> u64 {
     let j = &w.specs[job.index()];
     let place = |s: usize, k: usize| {
         w.s.state().place(w.hosts[&TaskRef { job, stage: s as u32, task: k as u32 }])

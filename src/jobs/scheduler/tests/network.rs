@@ -33,10 +33,10 @@ impl Placement for Watching {
 
 fn watching(
     t: &Arc<Topology>,
-    settings: Settings,
+    settings: SchedulerSettings,
     slowstart: u32,
     (by_task, rack_local): (bool, bool),
-) -> World {
+) -> SchedulerWorld {
     let needs = Needs {
         network: true,
         flows_by_task: by_task,
@@ -44,18 +44,27 @@ fn watching(
         sample: Span(0),
         ema_percent: 25,
     };
-    World::with(t, settings, Box::new(Watching { needs, under: Fair::new("fair", slowstart, 7) }))
+    SchedulerWorld::with(
+        t,
+        settings,
+        Box::new(Watching { needs, under: Fair::new("fair", slowstart, 7) }),
+    )
 }
 
-fn settings(c: &Case) -> Settings {
-    Settings { order: c.order, weights: vec![2], fetch_percent: c.fetch, ..Settings::default() }
+fn settings(c: &Case) -> SchedulerSettings {
+    SchedulerSettings {
+        order: c.order,
+        weights: vec![2],
+        fetch_percent: c.fetch,
+        ..SchedulerSettings::default()
+    }
 }
 
 /// What the world knows of flows on their way is what the books say, host by host and task by task.
-fn compare(w: &World) -> Result<(), TestCaseError> {
+fn compare(w: &SchedulerWorld) -> Result<(), TestCaseError> {
     let state = w.s.state();
     state.net.check();
-    let left = |f: &OnItsWay| f.ends.since(w.now).0;
+    let left = |f: &FlowOnItsWay| f.ends.since(w.now).0;
     for h in &w.topology.hosts {
         let flows = |into| -> Vec<_> {
             let own = if into { state.flows_into(h.id) } else { state.flows_out_of(h.id) };
@@ -77,7 +86,7 @@ fn compare(w: &World) -> Result<(), TestCaseError> {
 }
 
 /// Runs step by step, comparing at every instant; the books are empty at the end.
-fn watch(c: &Case, how: (bool, bool), failures: bool) -> Result<World, TestCaseError> {
+fn watch(c: &Case, how: (bool, bool), failures: bool) -> Result<SchedulerWorld, TestCaseError> {
     let t = network(c.network.0, c.network.1, c.network.2);
     let mut w = watching(&t, settings(c), c.slowstart, how);
     w.submit(c.jobs.clone());
@@ -111,7 +120,7 @@ proptest! {
     #[test]
     fn flows_by_task_carry_the_same_bytes(c in case()) {
         let (shared, own) = (watch(&c, (false, false), false)?, watch(&c, (true, false), false)?);
-        let moved = |w: &World| w.s.snapshot().jobs.iter().map(|j| j.shuffle_bytes).collect::<Vec<_>>();
+        let moved = |w: &SchedulerWorld| w.s.snapshot().jobs.iter().map(|j| j.shuffle_bytes).collect::<Vec<_>>();
         prop_assert_eq!(moved(&shared), moved(&own));
         for (w, by_task) in [(&shared, false), (&own, true)] {
             let all = w.done.len() as u64;
@@ -130,7 +139,7 @@ fn inputs_by_hand() {
     let mut job = map_reduce(0, (4, 10), (2, 5), 400);
     job.stages[0].input = Bytes(0);
     job.edges[0].shares = Some(vec![1, 3]);
-    let mut w = watching(&t, Settings::default(), 100, (true, false));
+    let mut w = watching(&t, SchedulerSettings::default(), 100, (true, false));
     w.submit(vec![job]);
     w.run(Time(10));
     let s = w.s.state();

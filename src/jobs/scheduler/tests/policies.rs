@@ -31,7 +31,7 @@ fn promises(spec: &Spec, t: &Topology, jobs: &[JobSpec]) -> Promises {
     let scenario = scenario(&known);
     match &spec.policy {
         Policy::Corral(o) | Policy::LocalShuffle(LocalShuffleOptions(o)) => {
-            let options = corral::Options {
+            let options = corral::CorralPlanOptions {
                 scenario,
                 imbalance_percent: o.imbalance,
                 provisioning: o.provisioning,
@@ -45,13 +45,13 @@ fn promises(spec: &Spec, t: &Topology, jobs: &[JobSpec]) -> Promises {
             let (shuffle_model, sub_batches, seed) =
                 (o.shuffle_model, o.sub_batches, spec.common.seed);
             let keep_elephants = o.keep_elephants;
-            let options = jobpacker::Options {
+            let options = jobpacker::JobPackerPlanOptions {
                 scenario,
                 shuffle_model,
                 sub_batches,
                 keep_elephants,
                 seed,
-                ..jobpacker::Options::default()
+                ..jobpacker::JobPackerPlanOptions::default()
             };
             for p in jobpacker::plan(&known, &cluster, options).jobs {
                 for s in &p.stages {
@@ -70,25 +70,25 @@ fn promises(spec: &Spec, t: &Topology, jobs: &[JobSpec]) -> Promises {
 }
 
 /// A run under a policy as it is by default, and what was promised for it.
-fn run(c: &Case, kind: Kind, failures: bool) -> (World, Promises) {
+fn run(c: &Case, kind: Kind, failures: bool) -> (SchedulerWorld, Promises) {
     played(c, Spec::new(kind), failures)
 }
 
 /// A run under a policy, and what was promised for it.
-fn played(c: &Case, mut spec: Spec, failures: bool) -> (World, Promises) {
+fn played(c: &Case, mut spec: Spec, failures: bool) -> (SchedulerWorld, Promises) {
     let t = network(c.network.0, c.network.1, c.network.2);
     spec.common.slowstart = c.slowstart;
     let jobs = JobList::new("l", c.jobs.clone()).jobs;
     let mut placement = spec.build(ELEPHANT);
     placement.plan(&t, &jobs).expect("it plans");
-    let settings = Settings {
+    let settings = SchedulerSettings {
         order: c.order,
         weights: vec![2],
         fetch_percent: c.fetch,
         grain: c.grain,
-        ..Settings::default()
+        ..SchedulerSettings::default()
     };
-    let mut w = World::with(&t, settings, placement);
+    let mut w = SchedulerWorld::with(&t, settings, placement);
     w.submit(jobs.clone());
     if failures {
         c.fail(&t, &mut w);
@@ -99,7 +99,7 @@ fn played(c: &Case, mut spec: Spec, failures: bool) -> (World, Promises) {
 
 /// Every attempt was on a rack that its job's planner named, but for jobs whose guideline was
 /// dropped, with word of it.
-fn keeps(w: &World, promised: &Promises) -> Result<(), TestCaseError> {
+fn keeps(w: &SchedulerWorld, promised: &Promises) -> Result<(), TestCaseError> {
     let s = w.s.snapshot();
     prop_assert_eq!(s.counters.violations, 0, "by the scheduler's own count");
     let dropped: BTreeSet<JobId> = s.fallbacks.iter().map(|f| f.0).collect();
@@ -117,7 +117,7 @@ fn keeps(w: &World, promised: &Promises) -> Result<(), TestCaseError> {
 }
 
 /// No two attempts held one slot at once, by the timeline that results show.
-fn no_slot_twice(w: &World) -> Result<(), TestCaseError> {
+fn no_slot_twice(w: &SchedulerWorld) -> Result<(), TestCaseError> {
     let mut held: BTreeMap<(HostId, u32), Vec<(Time, Time)>> = BTreeMap::new();
     for r in w.s.timeline() {
         held.entry((r.host, r.slot)).or_default().push((r.started, r.ended));
@@ -140,7 +140,7 @@ fn free_slots(confine: bool) -> u64 {
     let t = network(4, 1, 2);
     let mut spec = Spec::new(Kind::ShuffleWatcher);
     spec.policy = Policy::ShuffleWatcher(ShuffleWatcherOptions { confine, ..Default::default() });
-    let mut w = World::with(&t, Settings::default(), spec.build(ELEPHANT));
+    let mut w = SchedulerWorld::with(&t, SchedulerSettings::default(), spec.build(ELEPHANT));
     w.submit([6, 4, 3].map(|maps| map_reduce(0, (maps, 1000), (2, 5), 4000)).to_vec());
     w.run(Time(1));
     let free = w.s.snapshot().free_slots;
@@ -177,7 +177,7 @@ fn a_planned_rack_takes_what_another_has_no_slot_for_unless_tasks_are_exact() {
         let jobs = JobList::new("l", vec![maps(0, 3, 1000, false), maps(1, 4, 10, true)]).jobs;
         let mut placement = spec.build(ELEPHANT);
         placement.plan(&t, &jobs).unwrap();
-        let mut w = World::with(&t, Settings::default(), placement);
+        let mut w = SchedulerWorld::with(&t, SchedulerSettings::default(), placement);
         w.submit(jobs);
         w.run(Time::MAX);
         w.s.snapshot().jobs[1].finished.unwrap()
@@ -209,7 +209,7 @@ fn corrals_ad_hoc_jobs_have_their_share_of_a_rack_or_what_is_left() {
         let jobs = JobList::new("l", vec![maps(true), maps(false)]).jobs;
         let mut placement = corral_with(ad_hoc).build(ELEPHANT);
         placement.plan(&t, &jobs).unwrap();
-        let mut w = World::with(&t, Settings::default(), placement);
+        let mut w = SchedulerWorld::with(&t, SchedulerSettings::default(), placement);
         w.submit(jobs);
         w.run(Time::MAX);
         [0, 1].map(|k| w.s.snapshot().jobs[k].finished.unwrap())
@@ -223,7 +223,7 @@ fn corrals_ad_hoc_jobs_have_their_share_of_a_rack_or_what_is_left() {
 
 /// All jobs have ended, every task ran once, where its planner said, and as many in a rack as it
 /// said if it did.
-fn all_once_where_promised(w: &World, promised: &Promises) -> Result<(), TestCaseError> {
+fn all_once_where_promised(w: &SchedulerWorld, promised: &Promises) -> Result<(), TestCaseError> {
     let s = w.s.snapshot();
     prop_assert!(s.jobs.iter().all(|j| j.finished.is_some()), "{s:?}");
     prop_assert!(w.starts.values().chain(w.done.values()).all(|&n| n == 1));

@@ -6,7 +6,7 @@ use super::laws::{Case, case};
 use super::*;
 use crate::placement::network::Needs;
 use crate::placement::policy::{Block, Locality, Pick, ReduceStart, TaskAt, View, startable};
-use crate::placement::pushbox::concurrency::Load;
+use crate::placement::pushbox::concurrency::HostLoad;
 use crate::placement::pushbox::estimate::Misjudged;
 use crate::placement::pushbox::{PushBox, PushBoxOptions, Yields};
 use crate::placement::spec::Common;
@@ -28,7 +28,7 @@ struct Checked {
 }
 
 /// What the policy is about to decide about a pick, by the view alone.
-struct Facts {
+struct PickFacts {
     fetches: bool,
     inputs: u32,
     limit: u32,
@@ -39,17 +39,17 @@ struct Facts {
     is_first: bool,
 }
 
-fn facts(view: &dyn View, o: &PushBoxOptions, pick: Pick) -> Facts {
+fn facts(view: &dyn View, o: &PushBoxOptions, pick: Pick) -> PickFacts {
     let host = pick.host.expect("PushBox names its hosts");
     assert!(view.free_on(host) > 0 && view.may_start(pick.job, pick.stage));
     let task = pick.task.or_else(|| view.nearest(pick.job, pick.stage, host).map(|n| n.0)).unwrap();
     let BitRate(rate) = view.receive_rate(host);
     let counting = || view.inputs(host).filter(|i| i.is_coming || !view.is_ahead(i.job, i.stage));
     let left: u64 = counting().map(|i| i.left.0).sum();
-    Facts {
+    PickFacts {
         fetches: view.input_from_afar(pick.job, pick.stage, task, host) > Bytes(0),
         inputs: counting().count() as u32,
-        limit: Load::of(view, host, o, Misjudged { factor: 1, seed: 0 }).limit,
+        limit: HostLoad::of(view, host, o, Misjudged { factor: 1, seed: 0 }).limit,
         smallest: counting().map(|i| view.coflow_size(i.job, i.stage)).min(),
         coflow: view.coflow_size(pick.job, pick.stage),
         transfer: (u128::from(left) * 8_000_000_000).div_ceil(rate.into()),
@@ -286,16 +286,16 @@ fn options() -> impl Strategy<Value = PushBoxOptions> {
     )
 }
 
-fn run(c: &Case, o: PushBoxOptions, fails: bool, reduces: ReduceStart) -> World {
+fn run(c: &Case, o: PushBoxOptions, fails: bool, reduces: ReduceStart) -> SchedulerWorld {
     let t = network(c.network.0, c.network.1, c.network.2);
-    let settings = Settings {
+    let settings = SchedulerSettings {
         order: c.order,
         weights: vec![2],
         fetch_percent: c.fetch,
         reduces,
-        ..Settings::default()
+        ..SchedulerSettings::default()
     };
-    let mut w = World::with(&t, settings, Box::new(Checked::new(o, c.slowstart)));
+    let mut w = SchedulerWorld::with(&t, settings, Box::new(Checked::new(o, c.slowstart)));
     w.submit(c.jobs.clone());
     if fails {
         c.fail(&t, &mut w);
@@ -344,7 +344,7 @@ fn what_the_laws_are_about_happens() {
             .collect();
         let policy = Checked::new(PushBoxOptions::default(), 100);
         let saw = policy.seen.clone();
-        let mut w = World::with(&t, Settings::default(), Box::new(policy));
+        let mut w = SchedulerWorld::with(&t, SchedulerSettings::default(), Box::new(policy));
         w.submit(jobs);
         while let Some(next) = w.next() {
             w.run(next);
@@ -360,9 +360,9 @@ fn what_the_laws_are_about_happens() {
 /// still waits.
 #[test]
 fn jobs_that_take_no_time_are_forgotten_before_the_next_offer() {
-    let mut w = World::new(
+    let mut w = SchedulerWorld::new(
         &network(1, 1, 1),
-        Order::Fifo,
+        JobOrder::Fifo,
         Box::new(Checked::new(PushBoxOptions::default(), 100)),
     );
     let job = || JobSpec {

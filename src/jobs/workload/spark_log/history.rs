@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Log, Unit};
+use super::{JobUnit, SparkLog};
 use crate::units::{Bytes, Span};
 
 /// What became one job: a query of Spark SQL, or one of Spark's own jobs.
@@ -15,12 +15,12 @@ pub struct Past {
     /// When the last of its jobs ended, if all did what they should.
     pub ended_ms: Option<u64>,
     /// Attempts of its tasks, by their launch.
-    pub attempts: Vec<Attempt>,
+    pub attempts: Vec<LoggedAttempt>,
 }
 
 /// An attempt of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Attempt {
+pub struct LoggedAttempt {
     /// Spark's number of the stage.
     pub stage: u32,
     /// The task's partition.
@@ -45,7 +45,7 @@ pub struct Attempt {
 
 /// What a log says of a task that ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Ended {
+pub(super) struct EndedTask {
     pub stage: u32,
     pub task: u32,
     pub host: String,
@@ -61,9 +61,9 @@ pub(super) struct Ended {
 ///
 /// Spark learns of an end after the slot has its next task. So an attempt ends here no later than
 /// the next one in its slot begins. O(tasks (log tasks + slots)).
-pub fn history(log: &Log, slots: usize) -> Vec<Past> {
-    let mut all: BTreeMap<Unit, Past> = BTreeMap::new();
-    let mut unit_of: BTreeMap<u32, Unit> = BTreeMap::new();
+pub fn history(log: &SparkLog, slots: usize) -> Vec<Past> {
+    let mut all: BTreeMap<JobUnit, Past> = BTreeMap::new();
+    let mut unit_of: BTreeMap<u32, JobUnit> = BTreeMap::new();
     for job in &log.jobs {
         let ended = log.ended.get(&job.id).copied().flatten();
         let past = all.entry(job.unit).or_insert_with(|| Past {
@@ -78,10 +78,10 @@ pub fn history(log: &Log, slots: usize) -> Vec<Past> {
             unit_of.entry(stage.id).or_insert(job.unit);
         }
     }
-    let mut tasks: Vec<&Ended> = log.attempts.iter().collect();
+    let mut tasks: Vec<&EndedTask> = log.attempts.iter().collect();
     tasks.sort_by_key(|t| (t.launched_ms, t.stage, t.task));
     // By host: the last attempt in each slot, and its end.
-    let mut last: BTreeMap<&str, Vec<(u64, Unit, usize)>> = BTreeMap::new();
+    let mut last: BTreeMap<&str, Vec<(u64, JobUnit, usize)>> = BTreeMap::new();
     let mut tries: BTreeMap<(u32, u32), u32> = BTreeMap::new();
     for t in tasks {
         let Some(&unit) = unit_of.get(&t.stage) else { continue };
@@ -104,7 +104,7 @@ pub fn history(log: &Log, slots: usize) -> Vec<Past> {
         }
         let attempt = tries.entry((t.stage, t.task)).or_default();
         *attempt += 1;
-        past.attempts.push(Attempt {
+        past.attempts.push(LoggedAttempt {
             stage: t.stage,
             task: t.task,
             attempt: *attempt,
@@ -158,7 +158,7 @@ mod tests {
             [job.to_owned(), task(0, 100, 200, "Success"), lost, task(1, 160, 300, "Success")];
         let log = parse(&lines.join("\n")).unwrap();
         let all = history(&log, 2);
-        let of = |a: &Attempt| (a.task, a.attempt, a.slot, a.finished);
+        let of = |a: &LoggedAttempt| (a.task, a.attempt, a.slot, a.finished);
         assert_eq!(
             all[0].attempts.iter().map(of).collect::<Vec<_>>(),
             [(0, 1, 0, true), (1, 1, 1, false), (1, 2, 1, true)]
@@ -166,7 +166,7 @@ mod tests {
         assert_eq!((all[0].ended_ms, all[0].attempts[0].waited), (None, Span::millis(3)));
         // With one slot, what Spark hears late of ends when the next one begins.
         let all = history(&log, 1);
-        let of = |a: &Attempt| (a.task, a.slot, a.launched_ms, a.ended_ms);
+        let of = |a: &LoggedAttempt| (a.task, a.slot, a.launched_ms, a.ended_ms);
         assert_eq!(
             all[0].attempts.iter().map(of).collect::<Vec<_>>(),
             [(0, 0, 100, 100), (1, 0, 100, 150), (1, 0, 160, 300)]

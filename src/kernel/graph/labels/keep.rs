@@ -8,7 +8,7 @@ use super::{Labels, write};
 use crate::bpf::switches::{self, FLOWS, HOPS};
 use crate::fabric::Damage;
 use crate::ids::HostId;
-use crate::plan::paths::Ends;
+use crate::plan::paths::PathEnds;
 
 /// Cells of pairs, and as many cells of paths, that one call compares, in well below a millisecond:
 /// in one call all of a network of up to 256 hosts in up to 64 racks.
@@ -16,7 +16,7 @@ const CELLS: usize = 1 << 16;
 
 /// Where the next call goes on.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Place {
+pub struct KeepCursor {
     pair: usize,
     path: u32,
 }
@@ -73,7 +73,7 @@ impl Labels {
         for (&hosts, (set, flows)) in &self.sets.by_pair {
             let mut right = [0; FLOWS];
             for (&ports, &k) in flows {
-                let number = self.numbers.get(&Ends { ports: Some(ports), ..hosts.into() });
+                let number = self.numbers.get(&PathEnds { ports: Some(ports), ..hosts.into() });
                 right[k] = number.map_or(0, |&n| switches::flow_cell(ports, n));
             }
             for (k, right) in right.into_iter().enumerate() {

@@ -68,18 +68,18 @@ pub fn bpf_classifier(instructions: &[u64], log: Option<&mut [u8]>) -> io::Resul
 
 /// A shared, writable mapping of a descriptor from offset zero.
 #[derive(Debug)]
-pub struct Mapping {
+pub struct MemoryMapping {
     base: *mut u64,
     cells: usize,
     length: usize,
 }
 
 // SAFETY: the mapping is only ever touched through atomics, and unmapped by the last owner.
-unsafe impl Send for Mapping {}
+unsafe impl Send for MemoryMapping {}
 // SAFETY: as above.
-unsafe impl Sync for Mapping {}
+unsafe impl Sync for MemoryMapping {}
 
-impl Mapping {
+impl MemoryMapping {
     /// Maps `bytes` (rounded up to pages) of `fd`.
     pub fn new(fd: BorrowedFd, bytes: usize) -> io::Result<Self> {
         let length = bytes.div_ceil(4096) * 4096;
@@ -98,7 +98,7 @@ impl Mapping {
     }
 }
 
-impl Drop for Mapping {
+impl Drop for MemoryMapping {
     fn drop(&mut self) {
         // SAFETY: this is the mapping that `new` made, and no reference into it is left.
         unsafe { munmap(self.base.cast(), self.length) }.ok();

@@ -35,9 +35,9 @@ pub fn kill_group(leader: u32) -> io::Result<()> {
 }
 
 /// A process, whatever process its number is given to once it has ended.
-pub struct Process(OwnedFd);
+pub struct ProcessHandle(OwnedFd);
 
-impl Process {
+impl ProcessHandle {
     /// The process that has this number now.
     pub fn open(pid: u32) -> io::Result<Self> {
         Ok(Self(pidfd_open(number(pid)?, PidfdFlags::empty())?))

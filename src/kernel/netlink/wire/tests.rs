@@ -36,7 +36,7 @@ fn error(sequence: u32, code: i32) -> Vec<u8> {
 
 /// Gathers the numbers of a dump's items from datagrams; number 13 cannot be read. Gives what is
 /// left in the socket, too.
-fn dump(datagrams: Vec<Vec<u8>>) -> (io::Result<(Ended, Vec<u8>)>, usize) {
+fn dump(datagrams: Vec<Vec<u8>>) -> (io::Result<(DumpEnd, Vec<u8>)>, usize) {
     let mut socket = VecDeque::from(datagrams);
     let receive = |buffer: &mut [u8], no_wait: bool| match socket.pop_front() {
         Some(d) => {
@@ -58,28 +58,28 @@ fn dump(datagrams: Vec<Vec<u8>>) -> (io::Result<(Ended, Vec<u8>)>, usize) {
 fn a_dump_ends_where_the_kernel_says_so() {
     let (got, left) =
         dump(vec![[item(OWN, 1), item(OWN, 2)].concat(), item(OWN, 3), done(OWN), item(OWN, 4)]);
-    assert_eq!((got.unwrap(), left), ((Ended::Whole, vec![1, 2, 3]), 1));
+    assert_eq!((got.unwrap(), left), ((DumpEnd::Whole, vec![1, 2, 3]), 1));
 }
 
 #[test]
 fn answers_to_another_request_are_not_taken_and_do_not_end_the_dump() {
     let old = [item(OWN - 1, 9), done(OWN - 1)].concat();
     let (got, _) = dump(vec![old, item(OWN, 1), error(OWN - 2, -libc::EBUSY), done(OWN)]);
-    assert_eq!(got.unwrap(), (Ended::Whole, vec![1]));
+    assert_eq!(got.unwrap(), (DumpEnd::Whole, vec![1]));
 }
 
 #[test]
 fn a_list_that_changed_while_it_was_made_is_interrupted() {
     let torn = message(ITEM, 2 | NLM_F_DUMP_INTR, OWN, &[2]);
     let (got, _) = dump(vec![item(OWN, 1), torn, done(OWN)]);
-    assert_eq!(got.unwrap().0, Ended::Interrupted);
+    assert_eq!(got.unwrap().0, DumpEnd::Interrupted);
     // An empty rest may be all that says so.
     let (got, _) =
         dump(vec![item(OWN, 1), message(DONE, 2 | NLM_F_DUMP_INTR, OWN, &0i32.to_ne_bytes())]);
-    assert_eq!(got.unwrap().0, Ended::Interrupted);
+    assert_eq!(got.unwrap().0, DumpEnd::Interrupted);
     // Another's interruption is another's.
     let (got, _) = dump(vec![message(ITEM, 2 | NLM_F_DUMP_INTR, OWN - 1, &[2]), done(OWN)]);
-    assert_eq!(got.unwrap(), (Ended::Whole, vec![]));
+    assert_eq!(got.unwrap(), (DumpEnd::Whole, vec![]));
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn a_list_that_had_no_room_in_the_socket_is_interrupted_whether_its_end_was_lost
             Ok(d.len())
         };
         let got = gather(&mut [0; 4096], OWN, receive, |_, body: &[u8]| Ok(body.first().copied()));
-        assert_eq!((got.unwrap().0, socket.len()), (Ended::Interrupted, left));
+        assert_eq!((got.unwrap().0, socket.len()), (DumpEnd::Interrupted, left));
     }
 }
 
@@ -184,7 +184,7 @@ proptest! {
         }
         datagrams.extend(parts);
         let own = || stream.iter().filter(|m| m.0 == OWN);
-        let ended = if own().any(torn) { Ended::Interrupted } else { Ended::Whole };
+        let ended = if own().any(torn) { DumpEnd::Interrupted } else { DumpEnd::Whole };
         let (got, _) = dump(datagrams);
         prop_assert_eq!(got.unwrap(), (ended, own().map(|m| m.1).collect()));
     }

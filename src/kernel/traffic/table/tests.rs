@@ -5,10 +5,10 @@ use crate::ids::HostId;
 use crate::units::BitRate;
 use std::sync::mpsc;
 
-fn shared() -> (Shared, mpsc::Receiver<TrafficEvent>) {
+fn shared() -> (SharedTable, mpsc::Receiver<TrafficEvent>) {
     let t = Topology::uniform("t", 2, 2, BitRate(8), BitRate(8), vec![]);
     let (tx, rx) = mpsc::channel();
-    (Shared::new(Arc::new(t), Clock::start(), 7, Box::new(move |e| tx.send(e).unwrap())), rx)
+    (SharedTable::new(Arc::new(t), Clock::start(), 7, Box::new(move |e| tx.send(e).unwrap())), rx)
 }
 
 fn coflow(id: u32, flows: &[(u32, u32, u64)]) -> CoflowSpec {
@@ -18,7 +18,7 @@ fn coflow(id: u32, flows: &[(u32, u32, u64)]) -> CoflowSpec {
 }
 
 /// Opens a coflow whose senders wait for ever; says whether it was finished at once.
-fn open(s: &Shared, coflow: &CoflowSpec, report: Report) -> bool {
+fn open(s: &SharedTable, coflow: &CoflowSpec, report: ReportedEnds) -> bool {
     let coming = OnItsWay::new(Shipment { coflow, report }, &s.topology);
     let n = coming.to_send().count();
     s.open(coflow.id, coming, || {
@@ -30,8 +30,8 @@ fn open(s: &Shared, coflow: &CoflowSpec, report: Report) -> bool {
 async fn flows_keep_their_places_and_end_before_their_coflow() {
     let (s, events) = shared();
     let c = coflow(7, &[(0, 0, 5), (0, 2, 9), (1, 3, 0), (1, 3, 4), (0, 1, 3)]);
-    assert!(!open(&s, &c, Report::Flows));
-    let ends = |s: &Shared| {
+    assert!(!open(&s, &c, ReportedEnds::Flows));
+    let ends = |s: &SharedTable| {
         s.flows(CoflowId(7)).unwrap().iter().map(|f| f.finished.is_some()).collect::<Vec<_>>()
     };
     assert_eq!(
@@ -71,10 +71,10 @@ async fn flows_keep_their_places_and_end_before_their_coflow() {
 async fn a_flow_s_own_priority_stays_when_its_coflow_s_changes() {
     let (s, _events) = shared();
     let c = coflow(3, &[(0, 2, 9), (1, 3, 4), (0, 1, 5)]);
-    open(&s, &c, Report::Flows);
+    open(&s, &c, ReportedEnds::Flows);
     let give = |all: Option<u8>, flows: &[(u32, u8)]| {
         let flows = flows.iter().map(|&(f, p)| (FlowId(f), p)).collect();
-        s.prioritise(CoflowId(3), &Change { all, flows }, Service::Strict).unwrap();
+        s.prioritise(CoflowId(3), &PriorityChange { all, flows }, Service::Strict).unwrap();
         s.flows(CoflowId(3)).unwrap().iter().map(|f| f.priority).collect::<Vec<_>>()
     };
     assert_eq!(give(None, &[]), [PLAIN, PLAIN, WITHIN_RACK]);
@@ -82,7 +82,8 @@ async fn a_flow_s_own_priority_stays_when_its_coflow_s_changes() {
     assert_eq!(give(Some(0), &[(9, 1)]), [0, 5, WITHIN_RACK], "there is no flow 9");
     assert_eq!(give(None, &[(2, 3)]), [0, 5, 3]);
     assert!(
-        s.prioritise(CoflowId(4), &Change { all: Some(1), flows: vec![] }, Service::Strict).is_ok(),
+        s.prioritise(CoflowId(4), &PriorityChange { all: Some(1), flows: vec![] }, Service::Strict)
+            .is_ok(),
         "it is forgotten"
     );
     s.get(CoflowId(3)).unwrap().begin(FlowId(0), Bytes(9)).unwrap().store(4, Relaxed);
@@ -95,20 +96,20 @@ async fn priorities_given_before_a_coflow_is_entered_hold_once_it_is() {
     let (s, _events) = shared();
     let give = |id: u32, all: Option<u8>, flows: &[(u32, u8)]| {
         let flows = flows.iter().map(|&(f, p)| (FlowId(f), p)).collect();
-        s.prioritise(CoflowId(id), &Change { all, flows }, Service::Strict).unwrap();
+        s.prioritise(CoflowId(id), &PriorityChange { all, flows }, Service::Strict).unwrap();
     };
     let priorities =
         |id| s.flows(CoflowId(id)).unwrap().iter().map(|f| f.priority).collect::<Vec<_>>();
     give(3, Some(6), &[(1, 5)]);
     give(3, Some(2), &[(2, 3)]);
     give(5, Some(1), &[]);
-    open(&s, &coflow(3, &[(0, 2, 9), (1, 3, 4), (0, 1, 5)]), Report::Flows);
+    open(&s, &coflow(3, &[(0, 2, 9), (1, 3, 4), (0, 1, 5)]), ReportedEnds::Flows);
     assert_eq!(priorities(3), [2, 5, 3]);
     give(3, Some(0), &[]);
     assert_eq!(priorities(3), [0, 5, 3], "what was said of single flows stays said");
     // Cancelled or over, it is forgotten.
     s.cancel(CoflowId(5));
-    open(&s, &coflow(5, &[(0, 2, 9)]), Report::Flows);
+    open(&s, &coflow(5, &[(0, 2, 9)]), ReportedEnds::Flows);
     assert_eq!(priorities(5), [PLAIN]);
     s.done(CoflowId(5), FlowId(0));
 }
@@ -117,7 +118,7 @@ async fn priorities_given_before_a_coflow_is_entered_hold_once_it_is() {
 async fn what_is_cancelled_stops_its_senders_and_is_not_heard_of_again() {
     let (s, events) = shared();
     let c = coflow(1, &[(0, 2, 9), (1, 3, 4)]);
-    open(&s, &c, Report::Flows);
+    open(&s, &c, ReportedEnds::Flows);
     let held = s.get(CoflowId(1)).unwrap();
     assert!(s.cancel(CoflowId(1)) && !s.cancel(CoflowId(1)));
     tokio::task::yield_now().await;
@@ -131,7 +132,7 @@ async fn what_is_cancelled_stops_its_senders_and_is_not_heard_of_again() {
 async fn a_flow_is_received_once_and_in_its_size() {
     let (s, events) = shared();
     let c = coflow(1, &[(0, 2, 9), (1, 1, 4)]);
-    open(&s, &c, Report::Coflow);
+    open(&s, &c, ReportedEnds::Coflow);
     let held = s.get(CoflowId(1)).unwrap();
     for (flow, bytes) in [(0, 0), (0, 8), (1, 4), (2, 9)] {
         assert!(held.begin(FlowId(flow), Bytes(bytes)).is_none(), "flow {flow} of {bytes} bytes");
@@ -145,8 +146,8 @@ async fn a_flow_is_received_once_and_in_its_size() {
 async fn what_needs_who_is_cut_off_breaks_then_and_ever_after() {
     let (s, events) = shared();
     // Two racks of two hosts.
-    open(&s, &coflow(1, &[(0, 2, 9)]), Report::Coflow);
-    open(&s, &coflow(2, &[(2, 3, 9)]), Report::Coflow);
+    open(&s, &coflow(1, &[(0, 2, 9)]), ReportedEnds::Coflow);
+    open(&s, &coflow(2, &[(2, 3, 9)]), ReportedEnds::Coflow);
     s.cut_off([(Cut::Host(HostId(1)), "h".into())]);
     assert_eq!(events.try_iter().count(), 0);
     s.cut_off([(Cut::Rack(RackId(1)), "gone".into()), (Cut::Host(HostId(1)), "h".into())]);
@@ -156,11 +157,11 @@ async fn what_needs_who_is_cut_off_breaks_then_and_ever_after() {
         [broke(1)],
         "within its rack the other goes on"
     );
-    open(&s, &coflow(3, &[(3, 0, 1)]), Report::Coflow);
+    open(&s, &coflow(3, &[(3, 0, 1)]), ReportedEnds::Coflow);
     s.break_if_cut(CoflowId(3));
     assert_eq!(events.try_iter().collect::<Vec<_>>(), [broke(3)]);
     // A sender that found no route does not hide the cause.
-    open(&s, &coflow(4, &[(3, 0, 1)]), Report::Coflow);
+    open(&s, &coflow(4, &[(3, 0, 1)]), ReportedEnds::Coflow);
     s.failed(CoflowId(4), "no route".into());
     assert_eq!(events.try_iter().collect::<Vec<_>>(), [broke(4)]);
 }
@@ -169,12 +170,12 @@ async fn what_needs_who_is_cut_off_breaks_then_and_ever_after() {
 async fn only_the_last_are_remembered() {
     let (s, _events) = shared();
     for id in 0..=KEPT as u32 {
-        assert!(open(&s, &coflow(id, &[(0, 0, 1)]), Report::Coflow));
+        assert!(open(&s, &coflow(id, &[(0, 0, 1)]), ReportedEnds::Coflow));
     }
     assert!(s.flows(CoflowId(0)).is_none() && s.flows(CoflowId(1)).is_some());
     let large = vec![(0, 0, 1); KEPT_FLOWS / 2];
     for id in 2000..2003 {
-        open(&s, &coflow(id, &large), Report::Coflow);
+        open(&s, &coflow(id, &large), ReportedEnds::Coflow);
     }
     assert!(
         s.flows(CoflowId(KEPT as u32)).is_none()

@@ -89,7 +89,7 @@ fn options_of_the_planners_are_read_and_written() {
 
 #[test]
 fn queues_may_have_orders_of_their_own() {
-    use crate::placement::policy::Order::{Capacity, Fair, Fifo};
+    use crate::placement::policy::JobOrder::{Capacity, Fair, Fifo};
     let read = |order: &str| {
         read_policy(&format!("{POLICY}placement:\n  policy: fair\n  order: {order}\n"), "p.yaml")
     };

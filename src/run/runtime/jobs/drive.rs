@@ -16,15 +16,15 @@ use crate::circuits::external::NoAnswer;
 use crate::coflows::{CoflowRecord, CoflowSpec};
 use crate::ids::{CoflowId, FlowId, JobId, RackId};
 use crate::placement::Policy;
-use crate::placement::advisor::Request;
+use crate::placement::advisor::PlacementRequest;
 use crate::placement::external::ExternalOptions;
 use crate::runtime::external::{MISSING, Program};
 use crate::runtime::record::{Entry, JobsHead, Recorder, Tap};
 use crate::runtime::report::End;
 use crate::runtime::rows::{Row, Rows};
 use crate::runtime::settings::ProgramSpec;
-use crate::scheduler::record::Ended;
-use crate::scheduler::{Action, Event, Scheduler, TaskRef};
+use crate::scheduler::record::EndedJobs;
+use crate::scheduler::{SchedulerAction, SchedulerEvent, TaskRef, TaskScheduler};
 use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
 use crate::workload::jobs::JobSpec;
@@ -103,7 +103,7 @@ pub trait Transport {
     fn place(
         &mut self,
         what: (JobId, usize),
-        request: &Request,
+        request: &PlacementRequest,
     ) -> Result<Option<Vec<(RackId, u32)>>, String>;
 
     /// The shuffle of a stage begins, so what [`Transport::place`] has held for it is not needed
@@ -132,7 +132,7 @@ pub trait Transport {
     fn is_stuck(&self) -> bool;
 
     /// Shows the network an action of the scheduler before it is carried out.
-    fn log(&mut self, _action: &Action) {}
+    fn log(&mut self, _action: &SchedulerAction) {}
 }
 
 /// Events at times that are known before: tasks that are done, hosts that fail and come back, jobs
@@ -141,7 +141,7 @@ struct Agenda<'a> {
     /// Tasks that compute, by when they are done, and then by the order in which they began.
     timers: BTreeMap<(Time, u64), (TaskRef, u32)>,
     timers_set: u64,
-    failures: Peekable<Iter<'a, (Time, Event)>>,
+    failures: Peekable<Iter<'a, (Time, SchedulerEvent)>>,
     coming: Peekable<Iter<'a, JobSpec>>,
 }
 
@@ -154,15 +154,17 @@ impl Agenda<'_> {
     }
 
     /// The next event that is due by `now`. O(log timers).
-    fn due(&mut self, now: Time) -> Option<Event> {
+    fn due(&mut self, now: Time) -> Option<SchedulerEvent> {
         if let Some(e) = self.timers.first_entry().filter(|e| e.key().0 <= now) {
             let (task, attempt) = e.remove();
-            return Some(Event::TaskFinished(task, attempt));
+            return Some(SchedulerEvent::TaskFinished(task, attempt));
         }
         if let Some((_, e)) = self.failures.next_if(|f| f.0 <= now) {
             return Some(e.clone());
         }
-        self.coming.next_if(|j| j.arrival <= now).map(|j| Event::Submitted(Box::new(j.clone())))
+        self.coming
+            .next_if(|j| j.arrival <= now)
+            .map(|j| SchedulerEvent::Submitted(Box::new(j.clone())))
     }
 
     fn set_timer(&mut self, at: Time, task: (TaskRef, u32)) {
@@ -174,7 +176,7 @@ impl Agenda<'_> {
 /// The present state of a run, for its watchers.
 pub struct Round<'a, T> {
     /// The scheduler.
-    pub scheduler: &'a Scheduler,
+    pub scheduler: &'a TaskScheduler,
     /// Clock and network.
     pub transport: &'a T,
     /// Number of jobs that have not arrived.
@@ -198,7 +200,7 @@ impl<'a> Told<'a> {
     }
 
     /// Writes what has ended.
-    pub fn tell(&mut self, ended: Ended, coflows: &[CoflowRecord]) {
+    pub fn tell(&mut self, ended: EndedJobs, coflows: &[CoflowRecord]) {
         coflows.iter().for_each(|c| (self.rows)(Row::Coflow(c)));
         ended.tasks.iter().for_each(|t| (self.rows)(Row::Task(&t.named(self.topology))));
         for job in &ended.jobs {
@@ -211,7 +213,7 @@ impl<'a> Told<'a> {
 /// A scheduler, its transport, and the known events.
 pub struct Driver<'a, T> {
     /// Decides.
-    pub scheduler: Scheduler,
+    pub scheduler: TaskScheduler,
     /// Clock and network.
     pub transport: T,
     agenda: Agenda<'a>,
@@ -235,10 +237,10 @@ impl<'a, T: Transport> Driver<'a, T> {
     /// A driver of a new scheduler. `jobs` by arrival; `failures` are hosts that fail and come
     /// back, by time.
     pub fn new(
-        scheduler: Scheduler,
+        scheduler: TaskScheduler,
         transport: T,
         jobs: &'a [JobSpec],
-        failures: &'a [(Time, Event)],
+        failures: &'a [(Time, SchedulerEvent)],
     ) -> Self {
         let (failures, coming) = (failures.iter().peekable(), jobs.iter().peekable());
         Self {
@@ -293,12 +295,13 @@ impl<'a, T: Transport> Driver<'a, T> {
             let alone = heard == 0 && self.agenda.next().is_none();
             while let Some(event) = self.agenda.due(now) {
                 match event {
-                    Event::TaskFinished(task, attempt) if self.write((task, attempt))? => {}
+                    SchedulerEvent::TaskFinished(task, attempt)
+                        if self.write((task, attempt))? => {}
                     event => self.tell(event)?,
                 }
             }
             if self.scheduler.poll_timeout().is_some_and(|t| t <= now) {
-                self.tell(Event::Tick)?;
+                self.tell(SchedulerEvent::Tick)?;
             }
             let acts = self.act()?;
             self.in_vain = if alone && acts == 0 { self.in_vain.saturating_add(1) } else { 0 };
@@ -321,21 +324,23 @@ impl<'a, T: Transport> Driver<'a, T> {
     }
 
     /// The scheduler's event for one of the network; `None` if a task has still something to write.
-    fn meaning(&mut self, word: NetworkEvent) -> Option<Event> {
+    fn meaning(&mut self, word: NetworkEvent) -> Option<SchedulerEvent> {
         let (coflow, all) = match word {
             NetworkEvent::Flow(coflow, _) => (coflow, false),
             NetworkEvent::Coflow(coflow) => (coflow, true),
         };
         match (&mut self.writes, word) {
-            (Some(writes), _) if Writes::has(coflow) => {
-                writes.ended(coflow, all).map(|(task, attempt)| Event::TaskFinished(task, attempt))
+            (Some(writes), _) if Writes::has(coflow) => writes
+                .ended(coflow, all)
+                .map(|(task, attempt)| SchedulerEvent::TaskFinished(task, attempt)),
+            (_, NetworkEvent::Flow(coflow, flow)) => {
+                Some(SchedulerEvent::FlowFinished(coflow, flow))
             }
-            (_, NetworkEvent::Flow(coflow, flow)) => Some(Event::FlowFinished(coflow, flow)),
-            (_, NetworkEvent::Coflow(coflow)) => Some(Event::CoflowFinished(coflow)),
+            (_, NetworkEvent::Coflow(coflow)) => Some(SchedulerEvent::CoflowFinished(coflow)),
         }
     }
 
-    fn tell(&mut self, event: Event) -> Result<(), String> {
+    fn tell(&mut self, event: SchedulerEvent) -> Result<(), String> {
         self.writes.iter_mut().for_each(|w| w.heard(&event));
         let at = self.transport.now();
         self.tap.put(|| Entry::JobTell { at, event: event.clone() });
@@ -363,25 +368,29 @@ impl<'a, T: Transport> Driver<'a, T> {
         if self.scheduler.wants_progress(self.transport.now()) {
             let mut left = self.transport.left()?;
             left.retain(|l| self.writes.is_none() || !Writes::has(l.0));
-            self.tell(Event::Progress { left })?;
+            self.tell(SchedulerEvent::Progress { left })?;
         }
         let mut acts = 0;
         while let Some(action) = self.scheduler.poll_action() {
             // A question is no event of the run: a program that is asked and starts nothing has
             // done nothing.
-            if !matches!(action, Action::Consult { .. }) {
+            if !matches!(action, SchedulerAction::Consult { .. }) {
                 acts += 1;
                 self.transport.log(&action);
             }
             self.tap.put(|| Entry::JobAct { action: action.clone() });
             match action {
-                Action::PlaceData { job, .. } => self.tell(Event::DataPlaced(job))?,
-                Action::Compute { task, attempt, span } => self.compute(span, (task, attempt)),
-                Action::AskPlacement { job, stage, request } => {
-                    let racks = self.transport.place((job, stage), &request)?;
-                    self.tell(Event::Placed { job, stage, racks })?;
+                SchedulerAction::PlaceData { job, .. } => {
+                    self.tell(SchedulerEvent::DataPlaced(job))?
                 }
-                Action::StartCoflow { coflow, job, stage, shuffle } => {
+                SchedulerAction::Compute { task, attempt, span } => {
+                    self.compute(span, (task, attempt))
+                }
+                SchedulerAction::AskPlacement { job, stage, request } => {
+                    let racks = self.transport.place((job, stage), &request)?;
+                    self.tell(SchedulerEvent::Placed { job, stage, racks })?;
+                }
+                SchedulerAction::StartCoflow { coflow, job, stage, shuffle } => {
                     if shuffle {
                         self.transport.begins((job, stage))?;
                     }
@@ -390,28 +399,28 @@ impl<'a, T: Transport> Driver<'a, T> {
                     // Flows without bytes are over at once.
                     self.hear()?;
                 }
-                Action::CancelCoflow(coflow) => self.transport.cancel(coflow)?,
-                Action::Prioritise { coflow, flows } => {
+                SchedulerAction::CancelCoflow(coflow) => self.transport.cancel(coflow)?,
+                SchedulerAction::Prioritise { coflow, flows } => {
                     self.transport.prioritise(coflow, &flows)?
                 }
-                Action::Consult { question } => {
+                SchedulerAction::Consult { question } => {
                     let answer = self.program.as_mut().map_or_else(
                         || Err(NoAnswer::Broken(MISSING.into())),
                         |p| p.ask(&*question),
                     );
-                    self.tell(Event::Advised { answer })?;
+                    self.tell(SchedulerEvent::Advised { answer })?;
                 }
-                Action::StartTask { task, host, .. } => {
+                SchedulerAction::StartTask { task, host, .. } => {
                     self.writes.iter_mut().for_each(|w| w.started(task, host))
                 }
-                Action::StopTask { task, attempt } => {
+                SchedulerAction::StopTask { task, attempt } => {
                     if let Some(coflow) =
                         self.writes.as_mut().and_then(|w| w.stopped((task, attempt)))
                     {
                         self.transport.cancel(coflow)?;
                     }
                 }
-                Action::FinishJob(_) => {}
+                SchedulerAction::FinishJob(_) => {}
             }
         }
         self.tap.idle(Entry::JobIdle {});

@@ -13,13 +13,13 @@ pub use super::drive::NetworkEvent;
 use super::drive::{Driver, Round, Transport, program};
 use crate::coflows::CoflowSpec;
 use crate::ids::{CoflowId, FlowId, JobId, RackId};
-use crate::placement::advisor::Request;
-use crate::placement::decision::{Decision, Keep};
+use crate::placement::advisor::PlacementRequest;
+use crate::placement::decision::{Keep, PlacementDecision};
 use crate::runtime::planned::scheduler;
 use crate::runtime::record::{JobsHead, Recorder};
 use crate::runtime::report::End;
-use crate::scheduler::Event;
-use crate::scheduler::record::{Snapshot, TaskRun};
+use crate::scheduler::SchedulerEvent;
+use crate::scheduler::record::{SchedulerSnapshot, TaskRun};
 use crate::scheduler::spec::JobPolicy;
 use crate::scheduler::state::Grain;
 use crate::topology::Topology;
@@ -64,7 +64,7 @@ pub trait Network {
     fn place(
         &mut self,
         _what: (JobId, usize),
-        _request: &Request,
+        _request: &PlacementRequest,
     ) -> Result<Option<Vec<(RackId, u32)>>, String> {
         Err("this network cannot be asked for placements: take another placement policy than co-decided".into())
     }
@@ -96,14 +96,14 @@ pub struct LiveJobs<'a> {
     /// The jobs.
     pub jobs: &'a JobList,
     /// Hosts that fail and come back, as events for the scheduler, by time.
-    pub failures: &'a [(Time, Event)],
+    pub failures: &'a [(Time, SchedulerEvent)],
 }
 
 /// Outcome of a run; times are counted from its start.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// The scheduler's final state.
-    pub end: Snapshot,
+    pub end: SchedulerSnapshot,
     /// Every attempt of a task, in the order of their ends.
     pub timeline: Vec<TaskRun>,
     /// Why it ended before all jobs had finished; `None` also if it was stopped.
@@ -125,10 +125,12 @@ pub fn run(
     recorder: Option<&Recorder>,
     network: &mut dyn Network,
     stop: &AtomicBool,
-    watch: &mut dyn FnMut(&Snapshot, Vec<Decision>),
+    watch: &mut dyn FnMut(&SchedulerSnapshot, Vec<PlacementDecision>),
 ) -> Result<Outcome, String> {
-    let settings =
-        crate::scheduler::state::Settings { grain: Grain::Host, ..ask.jobs_by.settings.clone() };
+    let settings = crate::scheduler::state::SchedulerSettings {
+        grain: Grain::Host,
+        ..ask.jobs_by.settings.clone()
+    };
     let policy = JobPolicy { settings, ..ask.jobs_by.clone() };
     let (elephant, foreseen) = (ask.elephant, &ask.jobs.jobs);
     let placement = policy.placement.build(elephant);
@@ -222,7 +224,7 @@ impl Transport for LiveTransport<'_> {
     fn place(
         &mut self,
         what: (JobId, usize),
-        request: &Request,
+        request: &PlacementRequest,
     ) -> Result<Option<Vec<(RackId, u32)>>, String> {
         self.network.place(what, request)
     }
@@ -320,7 +322,7 @@ mod tests {
         fn place(
             &mut self,
             what: (JobId, usize),
-            request: &Request,
+            request: &PlacementRequest,
         ) -> Result<Option<Vec<(RackId, u32)>>, String> {
             let t = network();
             let p =
@@ -365,7 +367,7 @@ mod tests {
         list
     }
 
-    fn play(kind: Kind, fake: &mut Fake, failures: &[(Time, Event)]) -> Outcome {
+    fn play(kind: Kind, fake: &mut Fake, failures: &[(Time, SchedulerEvent)]) -> Outcome {
         let (topology, jobs) = (Arc::new(network()), quick());
         let mut by = JobPolicy::new(kind);
         by.placement.common.missed = None;
@@ -426,10 +428,10 @@ mod tests {
     fn hosts_and_racks_fail_by_the_clock_under_every_policy() {
         let at = |ms: u64| Time(ms * 1_000_000);
         let failures = [
-            (at(20), Event::HostFailed(HostId(1))),
-            (at(45), Event::RackFailed(RackId(2))),
-            (at(75), Event::RackRecovered(RackId(2))),
-            (at(125), Event::HostRecovered(HostId(1))),
+            (at(20), SchedulerEvent::HostFailed(HostId(1))),
+            (at(45), SchedulerEvent::RackFailed(RackId(2))),
+            (at(75), SchedulerEvent::RackRecovered(RackId(2))),
+            (at(125), SchedulerEvent::HostRecovered(HostId(1))),
         ];
         let (mut cancelled, mut reruns) = (0, 0);
         for kind in kinds() {
@@ -477,8 +479,9 @@ mod tests {
         };
         let mut silent = Fake { silent_from: Some(2), ..Fake::default() };
         // Told to stop when only silence is left.
-        let mut watch =
-            |s: &Snapshot, _: Vec<Decision>| stop.store(s.coflows > 0 && s.computing == 0, Relaxed);
+        let mut watch = |s: &SchedulerSnapshot, _: Vec<PlacementDecision>| {
+            stop.store(s.coflows > 0 && s.computing == 0, Relaxed)
+        };
         let o = run(&ask, None, &mut silent, &stop, &mut watch).unwrap();
         assert!(
             o.broken.is_none() && o.end.coflows > 0 && !silent.open.is_empty(),

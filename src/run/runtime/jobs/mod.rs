@@ -1,9 +1,9 @@
 //! Jobs: the task scheduler beside the controller, in virtual time and live.
 //!
-//! The [`Scheduler`](crate::scheduler::Scheduler) says what shall happen, and [`drive`] lets it
-//! happen. [`simulate`] does so over the simulated fabric. [`live`] does so by the wall clock, over
-//! a network that is controlled elsewhere or over an emulation of this process ([`emulated`]).
-//! Every run ends in a [`JobsResult`](report::JobsResult).
+//! The [`TaskScheduler`](crate::scheduler::TaskScheduler) says what shall happen, and [`drive`]
+//! lets it happen. [`simulate`] does so over the simulated fabric. [`live`] does so by the wall
+//! clock, over a network that is controlled elsewhere or over an emulation of this process
+//! ([`emulated`]). Every run ends in a [`JobsResult`](report::JobsResult).
 
 pub mod drive;
 pub mod emulated;

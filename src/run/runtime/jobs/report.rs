@@ -6,11 +6,13 @@ use crate::coflows::CoflowRecord;
 use crate::control::record::Tampered;
 use crate::fabric::meter::Utilisation;
 use crate::ids::JobId;
-use crate::placement::decision::Decision;
+use crate::placement::decision::PlacementDecision;
 use crate::runtime::report::caveats::{Caveat, Facts, Given};
 use crate::runtime::report::{End, Machine, Origin, RunResult, Summary};
 use crate::runtime::spans::Spans;
-use crate::scheduler::record::{Counters, Explained, JobRecord, Snapshot, TaskRun};
+use crate::scheduler::record::{
+    Explained, JobRecord, SchedulerCounters, SchedulerSnapshot, TaskRun,
+};
 use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
 
@@ -63,7 +65,7 @@ pub struct JobsResult {
     pub explained: Vec<Explained<String>>,
     /// Where the placement policy put tasks of that job, and why, if it says so.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub decisions: Vec<Decision>,
+    pub decisions: Vec<PlacementDecision>,
     /// What links carried over time; of simulations only if asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub utilisation: Option<Utilisation>,
@@ -129,11 +131,11 @@ pub struct JobsSummary {
     #[serde(default)]
     pub reruns: u64,
     /// The scheduler's counters.
-    pub counters: Counters,
+    pub counters: SchedulerCounters,
     /// Jobs whose guideline was dropped, and why. Older results call it `fallbacks`.
     #[serde(rename = "guidelines_dropped", alias = "fallbacks")]
     pub fallbacks: Vec<(JobId, String)>,
-    /// Why the fallback decided the first of [`Counters::fallbacks`].
+    /// Why the fallback decided the first time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_fallback: Option<String>,
 }
@@ -178,7 +180,7 @@ impl JobsTally {
 impl JobsSummary {
     /// Of jobs that were counted before, the scheduler's last snapshot with the other ones, and
     /// what the network measured. O(jobs).
-    pub fn new(mut jobs: JobsTally, end: &Snapshot, network: &Summary) -> Self {
+    pub fn new(mut jobs: JobsTally, end: &SchedulerSnapshot, network: &Summary) -> Self {
         end.jobs.iter().for_each(|j| jobs.add(j));
         let first = jobs.first.unwrap_or(Time::ZERO);
         let last = jobs.last.unwrap_or(first);
@@ -210,7 +212,7 @@ impl JobsSummary {
 impl JobsResult {
     /// Puts together what the scheduler and the network say at the end of a run.
     pub fn new(
-        end: Snapshot,
+        end: SchedulerSnapshot,
         timeline: &[TaskRun],
         topology: &Topology,
         grain: &str,
@@ -222,7 +224,7 @@ impl JobsResult {
     /// The same where sums are over more jobs than are listed: those that were counted before, too.
     pub fn summed(
         before: JobsTally,
-        end: Snapshot,
+        end: SchedulerSnapshot,
         timeline: &[TaskRun],
         topology: &Topology,
         grain: &str,

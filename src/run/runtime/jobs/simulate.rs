@@ -19,7 +19,7 @@ use crate::control::Rejected;
 use crate::control::record::Record;
 use crate::fabric::meter::bucket_for;
 use crate::ids::{CoflowId, FlowId, JobId, RackId};
-use crate::placement::advisor::Request;
+use crate::placement::advisor::PlacementRequest;
 use crate::placement::policy::Placement;
 use crate::runtime::external::PATIENCE;
 use crate::runtime::planned::scheduler;
@@ -31,8 +31,8 @@ use crate::runtime::settings::RunPlan;
 use crate::runtime::simulate::{Extras, Finished, Simulation, told};
 use crate::scheduler::spec::JobPolicy;
 use crate::scheduler::state::{Grain, rack_level};
-use crate::scheduler::{Action, Event};
-use crate::sim::faults::{Broken, Fault, Which};
+use crate::scheduler::{SchedulerAction, SchedulerEvent};
+use crate::sim::faults::{BrokenPart, Fault, Which};
 use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
 use crate::workload::jobs::{JobList, JobSpec, StageSpec, TaskTimes};
@@ -48,7 +48,7 @@ pub struct SimulatedJobs<'a> {
     /// The jobs.
     pub jobs: &'a JobList,
     /// Hosts that fail and come back, as events for the scheduler, by time.
-    pub failures: &'a [(Time, Event)],
+    pub failures: &'a [(Time, SchedulerEvent)],
     /// Faults of the network, by time; the scheduler is not told.
     pub faults: &'a [Fault],
     /// Ends the run then, even if jobs are unfinished.
@@ -66,7 +66,7 @@ pub enum Line<'a> {
         /// When the scheduler wanted it.
         at: Time,
         /// The action.
-        job_action: &'a Action,
+        job_action: &'a SchedulerAction,
     },
 }
 
@@ -172,7 +172,10 @@ pub fn simulate_as(
     let network =
         if grain == Grain::Rack { Arc::new(rack_level(&topology)) } else { topology.clone() };
     if grain == Grain::Rack
-        && ask.faults.iter().any(|f| matches!(f.what, Broken::Links { which: Which::Nic(_), .. }))
+        && ask
+            .faults
+            .iter()
+            .any(|f| matches!(f.what, BrokenPart::Links { which: Which::Nic(_), .. }))
     {
         return Err(
             "racks as a whole have no hosts' interfaces that could fail; ask for --grain host"
@@ -259,7 +262,7 @@ pub fn simulate_as(
     let down = ask
         .failures
         .iter()
-        .filter(|f| matches!(f.1, Event::HostFailed(_) | Event::RackFailed(_)))
+        .filter(|f| matches!(f.1, SchedulerEvent::HostFailed(_) | SchedulerEvent::RackFailed(_)))
         .count();
     let result =
         result.judged(&Given { faults: (ask.faults.len() + down) as u64, ..Given::default() });
@@ -281,7 +284,7 @@ struct Virtual<'a> {
     now: Time,
     until: Time,
     events: u64,
-    log: &'a mut dyn FnMut(Time, &Action),
+    log: &'a mut dyn FnMut(Time, &SchedulerAction),
 }
 
 /// Time for which promises are held after they should have begun.
@@ -337,7 +340,7 @@ impl Transport for Virtual<'_> {
     fn place(
         &mut self,
         what: (JobId, usize),
-        request: &Request,
+        request: &PlacementRequest,
     ) -> Result<Option<Vec<(RackId, u32)>>, String> {
         self.begins(what)?;
         // The scheduler counts its coflows from zero.
@@ -375,7 +378,7 @@ impl Transport for Virtual<'_> {
             || self.network.next_event().is_none()
     }
 
-    fn log(&mut self, action: &Action) {
+    fn log(&mut self, action: &SchedulerAction) {
         (self.log)(self.now, action);
     }
 }

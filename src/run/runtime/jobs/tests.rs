@@ -15,10 +15,10 @@ use crate::placement::{Kind, Policy};
 use crate::runtime::report::End;
 use crate::runtime::rows::{Row, Rows};
 use crate::runtime::settings::RunPlan;
-use crate::scheduler::Event;
+use crate::scheduler::SchedulerEvent;
 use crate::scheduler::spec::JobPolicy;
 use crate::scheduler::state::Grain;
-use crate::sim::faults::{Broken, Fault, Which};
+use crate::sim::faults::{BrokenPart, Fault, Which};
 use crate::topology::{Plane, StopMode, Topology};
 use crate::units::{BitRate, Bytes, Span, Time};
 use crate::workload::jobs::{JobList, JobSpec, StageSpec, TaskTimes};
@@ -76,7 +76,7 @@ pub(crate) fn jobs() -> JobList {
 fn run_with(
     kind: Kind,
     grain: Grain,
-    failures: &[(Time, Event)],
+    failures: &[(Time, SchedulerEvent)],
     until: Option<Time>,
     rows: Option<Rows>,
 ) -> (JobsResult, String) {
@@ -109,7 +109,7 @@ fn run_with(
 fn run(
     kind: Kind,
     grain: Grain,
-    failures: &[(Time, Event)],
+    failures: &[(Time, SchedulerEvent)],
     until: Option<Time>,
 ) -> (JobsResult, String) {
     run_with(kind, grain, failures, until, None)
@@ -159,10 +159,10 @@ fn the_same_seed_gives_the_same_log_byte_for_byte() {
 fn hosts_and_racks_may_fail_under_every_policy() {
     let at = |ms: u64| Time(ms * 1_000_000);
     let failures = [
-        (at(500), Event::HostFailed(HostId(1))),
-        (at(900), Event::RackFailed(RackId(2))),
-        (at(1500), Event::RackRecovered(RackId(2))),
-        (at(2500), Event::HostRecovered(HostId(1))),
+        (at(500), SchedulerEvent::HostFailed(HostId(1))),
+        (at(900), SchedulerEvent::RackFailed(RackId(2))),
+        (at(1500), SchedulerEvent::RackRecovered(RackId(2))),
+        (at(2500), SchedulerEvent::HostRecovered(HostId(1))),
     ];
     for kind in kinds() {
         let (r, _) = run(kind, Grain::Host, &failures, None);
@@ -180,7 +180,7 @@ fn hosts_and_racks_may_fail_under_every_policy() {
 fn told(
     kind: Kind,
     grain: Grain,
-    failures: &[(Time, Event)],
+    failures: &[(Time, SchedulerEvent)],
     until: Option<Time>,
 ) -> (JobsResult, String) {
     let told = RefCell::new((vec![], vec![], vec![]));
@@ -201,10 +201,10 @@ fn told(
 fn rows_are_the_lists_of_the_result_and_its_sums_are_over_all_of_them() {
     let at = |ms: u64| Time(ms * 1_000_000);
     let failures = [
-        (at(500), Event::HostFailed(HostId(1))),
-        (at(900), Event::RackFailed(RackId(2))),
-        (at(1500), Event::RackRecovered(RackId(2))),
-        (at(2500), Event::HostRecovered(HostId(1))),
+        (at(500), SchedulerEvent::HostFailed(HostId(1))),
+        (at(900), SchedulerEvent::RackFailed(RackId(2))),
+        (at(1500), SchedulerEvent::RackRecovered(RackId(2))),
+        (at(2500), SchedulerEvent::HostRecovered(HostId(1))),
     ];
     for kind in kinds() {
         for grain in [Grain::Host, Grain::Rack] {
@@ -266,9 +266,9 @@ fn a_task_is_done_when_its_output_is_on_two_other_hosts() {
 fn jobs_that_write_finish_under_every_policy_whatever_fails() {
     let at = |ms: u64| Time(ms * 1_000_000);
     let failures = [
-        (at(500), Event::HostFailed(HostId(1))),
-        (at(900), Event::RackFailed(RackId(2))),
-        (at(1500), Event::RackRecovered(RackId(2))),
+        (at(500), SchedulerEvent::HostFailed(HostId(1))),
+        (at(900), SchedulerEvent::RackFailed(RackId(2))),
+        (at(1500), SchedulerEvent::RackRecovered(RackId(2))),
     ];
     for (kind, grain) in kinds().into_iter().flat_map(|k| [(k, Grain::Host), (k, Grain::Rack)]) {
         let mut list = jobs();
@@ -447,7 +447,7 @@ fn no_policy_looks_for_ever_at_a_network_that_is_dead() {
         text: "eps".into(),
         at: Time(0),
         until: None,
-        what: Broken::Links { which: Which::Eps, percent: 0 },
+        what: BrokenPart::Links { which: Which::Eps, percent: 0 },
     };
     let policy = CircuitPolicy { scheduler: SchedulerKind::EpsOnly, ..CircuitPolicy::default() };
     for kind in kinds() {
@@ -473,7 +473,7 @@ fn no_policy_looks_for_ever_at_a_network_that_is_dead() {
 #[test]
 fn jobs_with_types_have_lists_of_them_and_what_is_not_met_is_told() {
     use crate::control::policy::PathPolicy;
-    use crate::control::record::{Record, What};
+    use crate::control::record::{Record, RecordedEvent};
     use crate::topology::graph::{Graph, Tier};
     use crate::topology::types::Types;
     let mut topology =
@@ -499,10 +499,10 @@ fn jobs_with_types_have_lists_of_them_and_what_is_not_met_is_told() {
                 until: None,
             };
             let r = simulate(&ask, &mut |line: Line| match line {
-                Line::Network(Record { what: What::Paths { lists: l, .. }, .. }) => {
+                Line::Network(Record { what: RecordedEvent::Paths { lists: l, .. }, .. }) => {
                     lists.extend(l.into_iter().filter_map(|s| s.list))
                 }
-                Line::Network(Record { what: What::TypesUnmet { pairs, .. }, .. }) => {
+                Line::Network(Record { what: RecordedEvent::TypesUnmet { pairs, .. }, .. }) => {
                     unmet += pairs
                 }
                 _ => {}

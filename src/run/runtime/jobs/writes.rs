@@ -15,7 +15,7 @@ use crate::coflows::{CoflowSpec, FlowSpec};
 use crate::ids::{CoflowId, HostId};
 use crate::placement::hdfs;
 use crate::scheduler::state::Grain;
-use crate::scheduler::{Event, TaskRef};
+use crate::scheduler::{SchedulerEvent, TaskRef};
 use crate::topology::Topology;
 use crate::units::{Bytes, Time};
 use crate::workload::jobs::JobSpec;
@@ -58,13 +58,15 @@ impl<'a> Writes<'a> {
     }
 
     /// Takes note of hosts that go down and come back: those that are down get no copies.
-    pub fn heard(&mut self, event: &Event) {
+    pub fn heard(&mut self, event: &SchedulerEvent) {
         let of = |rack| self.topology.hosts_of(rack).iter().map(|h| h.id);
         match *event {
-            Event::HostFailed(host) => self.down.extend([host]),
-            Event::RackFailed(rack) => self.down.extend(of(rack)),
-            Event::HostRecovered(host) => self.down.retain(|h| *h != host),
-            Event::RackRecovered(rack) => self.down.retain(|h| self.topology.rack_of(*h) != rack),
+            SchedulerEvent::HostFailed(host) => self.down.extend([host]),
+            SchedulerEvent::RackFailed(rack) => self.down.extend(of(rack)),
+            SchedulerEvent::HostRecovered(host) => self.down.retain(|h| *h != host),
+            SchedulerEvent::RackRecovered(rack) => {
+                self.down.retain(|h| self.topology.rack_of(*h) != rack)
+            }
             _ => {}
         }
     }

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::coflows::flows::Pairs;
 use crate::control::closed::Closed;
 use crate::control::previous_run::PreviousRun;
-use crate::control::record::{CoflowTotals, CoflowView, Record, What};
+use crate::control::record::{CoflowTotals, CoflowView, Record, RecordedEvent};
 use crate::control::used_ids::UsedIds;
 use crate::ids::CoflowId;
 use crate::runtime::open;
@@ -207,7 +207,7 @@ pub struct Found {
     /// Coflows that have begun and not ended.
     open: BTreeMap<CoflowId, CoflowView>,
     /// Coflows whose end is known from an event alone.
-    over: BTreeMap<CoflowId, (Time, What)>,
+    over: BTreeMap<CoflowId, (Time, RecordedEvent)>,
 }
 
 impl Found {
@@ -263,12 +263,13 @@ impl Found {
 
     fn event(&mut self, record: &Record) {
         match record.what {
-            What::CoflowProposed { id, .. } => drop(self.past.used.insert(id)),
-            What::CoflowArrived { id, bytes } => {
+            RecordedEvent::CoflowProposed { id, .. } => drop(self.past.used.insert(id)),
+            RecordedEvent::CoflowArrived { id, bytes } => {
                 self.past.used.insert(id);
                 self.open.entry(id).or_insert_with(|| unknown(id, bytes, record.at));
             }
-            What::CoflowFinished { id, .. } | What::CoflowCancelled { id, .. }
+            RecordedEvent::CoflowFinished { id, .. }
+            | RecordedEvent::CoflowCancelled { id, .. }
                 if self.open.contains_key(&id) =>
             {
                 self.over.insert(id, (record.at, record.what.clone()));
@@ -285,13 +286,13 @@ impl Found {
         self.keys.retain(|k| used.contains(k.id));
         for (id, view) in std::mem::take(&mut self.open) {
             let view = match self.over.remove(&id) {
-                Some((_, What::CoflowFinished { cct, .. })) => CoflowView {
+                Some((_, RecordedEvent::CoflowFinished { cct, .. })) => CoflowView {
                     finished: Some(view.arrival + cct),
                     cct: Some(cct),
                     received: view.bytes,
                     ..view
                 },
-                Some((at, What::CoflowCancelled { why, .. })) => {
+                Some((at, RecordedEvent::CoflowCancelled { why, .. })) => {
                     CoflowView { cancelled: Some(at), why, ..view }
                 }
                 _ => view,

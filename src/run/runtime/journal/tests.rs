@@ -8,7 +8,7 @@ use super::*;
 use crate::coflows::RackBytes;
 use crate::control::policy::CircuitPolicy;
 use crate::control::previous_run::LOST;
-use crate::control::record::What;
+use crate::control::record::RecordedEvent;
 use crate::control::{Action, Controller, Event, ProgressBy};
 use crate::ids::{CoflowId, RackId};
 use crate::runtime::handle::HandlePeer;
@@ -119,7 +119,7 @@ fn what_became_of_every_coflow_is_found_again() {
     let lost = d.told.try_recv().expect("the event of what was lost");
     assert_eq!(
         (lost.seq, &lost.what),
-        (5, &What::CoflowCancelled { id: CoflowId(11), why: Some(LOST.into()) })
+        (5, &RecordedEvent::CoflowCancelled { id: CoflowId(11), why: Some(LOST.into()) })
     );
     let s = d.controller.snapshot(d.now, "test").coflows;
     let of = |id: u32| s.get(CoflowId(id)).expect("remembered").clone();

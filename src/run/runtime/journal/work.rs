@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::file::{self, EVENTS, Head, KEYS, Key, Line, Mark, put};
 use super::{AGAIN, Ask, WAITING, Written};
-use crate::control::record::{CoflowTotals, Record, Snapshot, What};
+use crate::control::record::{CoflowTotals, Record, RecordedEvent, Snapshot};
 use crate::control::{Event, LogFile, Trouble};
 use crate::ids::CoflowId;
 use crate::runtime::handle::Handle;
@@ -155,7 +155,7 @@ impl Work {
         for record in &heard.events {
             put(&mut lines, &Line::Event(record.clone()));
             self.next = record.seq + 1;
-            if let What::CoflowArrived { id, .. } = record.what {
+            if let RecordedEvent::CoflowArrived { id, .. } = record.what {
                 self.begun.insert(id, record.at);
             }
             file::keep(&mut self.events, record.clone(), EVENTS);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::control::record::{QueuesSeen, SwitchesSeen};
-use crate::fabric::{Fabric, PortQueues, SwitchCounters, low_gained};
+use crate::fabric::{Fabric, PortQueueCounters, SwitchCounters, low_gained};
 use crate::units::{BitRate, Span, Time};
 
 /// Shortest time between two readings of the counters.
@@ -92,13 +92,13 @@ impl Reader {
 #[derive(Debug, Default)]
 struct Queues {
     /// The kernel's numbers at the last reading.
-    raw: Vec<PortQueues>,
+    raw: Vec<PortQueueCounters>,
     seen: Option<Arc<QueuesSeen>>,
 }
 
 impl Queues {
     /// Adds what was gained since the last reading.
-    fn take(&mut self, raw: Vec<PortQueues>, at: Time) {
+    fn take(&mut self, raw: Vec<PortQueueCounters>, at: Time) {
         let mut ports = raw.clone();
         if let Some(last) = &self.seen {
             let sums = last.ports.iter().flat_map(|p| &p.queues);
@@ -156,7 +156,7 @@ mod tests {
                 backlog: 3,
             };
             let queues = [None, Some(0), Some(7)].map(of).to_vec();
-            vec![PortQueues {
+            vec![PortQueueCounters {
                 node: "h0-0".into(),
                 port: "eth0".into(),
                 to: "tor0".into(),

@@ -11,7 +11,7 @@ use crate::demand::HostFlow;
 use crate::fabric::{FabricError, Observation, OpResult};
 use crate::ids::{CoflowId, PlaneId, RackId};
 use crate::plan::Op;
-use crate::sim::{Settings, SimFabric};
+use crate::sim::{SimFabric, SimSettings};
 use crate::topology::{Plane, StopMode};
 use crate::units::{BitRate, Bytes};
 
@@ -88,7 +88,7 @@ impl Fabric for Mortal {
 
 fn live(panics_at: Option<u32>, dies_after: Option<u32>, feed: Feed) -> Live<Mortal> {
     let fabric = Mortal {
-        inner: SimFabric::new(network(), Settings::default()),
+        inner: SimFabric::new(network(), SimSettings::default()),
         panics_at,
         dies_after,
         seen: 0,
@@ -167,7 +167,7 @@ impl Watch for Slow {
 
 /// A loop whose first cycle begins an interval after the start, and a handle to it.
 fn control(policy: CircuitPolicy) -> (Loop<SimFabric, Slow>, Handle) {
-    let fabric = SimFabric::new(network(), Settings::default());
+    let fabric = SimFabric::new(network(), SimSettings::default());
     let controller =
         Controller::new(network(), policy.clone(), Time::ZERO + INTERVAL, fabric.notice());
     let (handle, ends) =

@@ -16,7 +16,7 @@ use crate::coflows::elephants::Admit;
 use crate::coflows::{CoflowSpec, FlowSpec};
 use crate::ids::{CoflowId, HostId};
 use crate::kernel::msg::Tcp;
-use crate::kernel::network::{Network, settle};
+use crate::kernel::network::{EmulatedNetwork, settle};
 use crate::kernel::scale::Capacity;
 use crate::kernel::traffic::Traffic;
 use crate::kernel::{Clock, KernelFabric, Mechanism};
@@ -79,7 +79,7 @@ fn climb(
     let mean = |n: usize| links[..n].iter().sum::<usize>() as f64 / n.max(1) as f64;
     let _settled = settle(super::switches::PATIENCE)?;
     let clock = Clock::start();
-    let net = Network::build(topology.clone(), MARK, Some(tcp))?;
+    let net = EmulatedNetwork::build(topology.clone(), MARK, Some(tcp))?;
     let fabric = KernelFabric::install(net, mechanism, Admit::Marked, clock)?;
     let traffic =
         Traffic::start(topology.clone(), fabric.host_namespaces()?, clock, tcp.congestion, |_| {})?;

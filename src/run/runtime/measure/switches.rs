@@ -14,7 +14,7 @@ use crate::coflows::{CoflowSpec, FlowSpec};
 use crate::fabric::Fabric;
 use crate::ids::{CoflowId, HostId, RackId};
 use crate::kernel::msg::Tcp;
-use crate::kernel::network::{Network, settle};
+use crate::kernel::network::{EmulatedNetwork, settle};
 use crate::kernel::traffic::{Traffic, TrafficEvent};
 use crate::kernel::{Clock, KernelFabric, Mechanism};
 use crate::paths::List;
@@ -89,7 +89,7 @@ pub fn goodput(rate: BitRate, mechanism: Mechanism) -> io::Result<Vec<Goodput>> 
     let topology = on(Graph::tree(8, &levels, None), rate);
     let (clock, racks, tcp) = (Clock::start(), topology.rack_count(), Tcp::default());
     debug_assert_eq!(racks, 8);
-    let net = Network::build(topology.clone(), MARK, Some(tcp))?;
+    let net = EmulatedNetwork::build(topology.clone(), MARK, Some(tcp))?;
     let fabric = KernelFabric::install(net, mechanism, Admit::Marked, clock)?;
     let (tell, heard) = mpsc::channel();
     let traffic =
@@ -155,7 +155,7 @@ fn build_once(topology: &Topology, mechanism: Mechanism) -> io::Result<Built> {
     let _settled = settle(PATIENCE)?;
     let clock = Clock::start();
     let fabric = KernelFabric::install(
-        Network::build(Arc::new(topology.clone()), MARK, None)?,
+        EmulatedNetwork::build(Arc::new(topology.clone()), MARK, None)?,
         mechanism,
         Admit::Marked,
         clock,
@@ -193,7 +193,7 @@ pub fn changes(mechanism: Mechanism) -> io::Result<Changes> {
     other[2] = core.expect("two core switches join two aggregation switches");
     let clock = Clock::start();
     let mut fabric = KernelFabric::install(
-        Network::build(topology.clone(), MARK, None)?,
+        EmulatedNetwork::build(topology.clone(), MARK, None)?,
         mechanism,
         Admit::Marked,
         clock,

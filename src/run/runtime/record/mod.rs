@@ -31,7 +31,7 @@ use crate::control;
 use crate::runtime::planned::scheduler;
 use crate::runtime::settings::RunPlan;
 use crate::scheduler::spec::JobPolicy;
-use crate::scheduler::{self, Scheduler};
+use crate::scheduler::{self, TaskScheduler};
 use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
 use crate::workload::jobs::JobSpec;
@@ -90,7 +90,7 @@ impl JobsHead {
     ///
     /// # Errors
     /// Jobs that the policy cannot plan.
-    pub fn scheduler(&self) -> Result<Scheduler, String> {
+    pub fn scheduler(&self) -> Result<TaskScheduler, String> {
         let placement = self.policy.placement.build(self.elephant);
         scheduler(
             self.topology.clone().into(),
@@ -139,7 +139,7 @@ pub enum Entry {
         /// When, counted from the start of the jobs.
         at: Time,
         /// The event.
-        event: scheduler::Event,
+        event: scheduler::SchedulerEvent,
     },
     /// The scheduler did not accept the event before.
     JobRefused {
@@ -149,7 +149,7 @@ pub enum Entry {
     /// The scheduler wants this done.
     JobAct {
         /// The action.
-        action: scheduler::Action,
+        action: scheduler::SchedulerAction,
     },
     /// The scheduler wants nothing more.
     JobIdle {},

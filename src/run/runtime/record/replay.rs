@@ -12,8 +12,8 @@ use crate::control::record::Snapshot;
 use crate::control::{self, Controller};
 use crate::runtime::open;
 use crate::runtime::panics::panic_text;
-use crate::scheduler::record::Snapshot as JobsSnapshot;
-use crate::scheduler::{self, Scheduler};
+use crate::scheduler::record::SchedulerSnapshot as JobsSnapshot;
+use crate::scheduler::{self, TaskScheduler};
 use crate::topology::Topology;
 use crate::units::Time;
 use crate::workload::jobs::JobSpec;
@@ -137,7 +137,7 @@ enum Line {
     Jobs(Box<JobsHead>),
     JobTell {
         at: Time,
-        event: scheduler::Event,
+        event: scheduler::SchedulerEvent,
     },
     JobRefused {
         #[serde(rename = "why")]
@@ -279,7 +279,7 @@ fn check_job(job: &JobSpec) -> Result<(), String> {
 struct Player {
     head: Head,
     controller: Controller,
-    scheduler: Option<Scheduler>,
+    scheduler: Option<TaskScheduler>,
     /// What the event before was refused for.
     refused: [Option<String>; 2],
     counts: [Counts; 2],
@@ -383,14 +383,14 @@ impl Player {
         Ok(())
     }
 
-    fn jobs(&mut self) -> Result<&mut Scheduler, ReplayError> {
+    fn jobs(&mut self) -> Result<&mut TaskScheduler, ReplayError> {
         self.scheduler
             .as_mut()
             .ok_or_else(|| malformed(self.line, "a scheduler's line before `jobs`"))
     }
 
-    fn tell_jobs(&mut self, event: scheduler::Event, at: Time) -> Result<(), ReplayError> {
-        if let scheduler::Event::Submitted(job) = &event {
+    fn tell_jobs(&mut self, event: scheduler::SchedulerEvent, at: Time) -> Result<(), ReplayError> {
+        if let scheduler::SchedulerEvent::Submitted(job) = &event {
             check_job(job).map_err(|why| malformed(self.line, why))?;
         }
         let told = self.jobs()?.handle(event, at);
@@ -450,7 +450,7 @@ impl Player {
         let at = if ending == Ending::Asked { until.unwrap_or(self.now) } else { self.now };
         Replayed {
             snapshot: self.controller.snapshot(at, &self.head.mechanism),
-            jobs: self.scheduler.as_ref().map(Scheduler::snapshot),
+            jobs: self.scheduler.as_ref().map(TaskScheduler::snapshot),
             version: self.head.version,
             mechanism: self.head.mechanism,
             ending,

@@ -18,7 +18,7 @@ use crate::ids::{CoflowId, FlowId, HostId, RackId};
 use crate::runtime::jobs::simulate::{JobRunOptions, SimulatedJobs, simulate_with};
 use crate::runtime::jobs::tests::{jobs, kinds, network};
 use crate::runtime::simulate::{Extras, SimOptions, Simulation, simulate_watched};
-use crate::scheduler::Event;
+use crate::scheduler::SchedulerEvent;
 use crate::sim::SimFabric;
 use crate::workload::Workload;
 
@@ -100,8 +100,10 @@ fn coflows(scheduler: SchedulerKind, demand: Estimator) -> Vec<u8> {
 fn jobs_of(kind: crate::placement::Kind) -> Vec<u8> {
     let (topology, jobs, policy) = (network(), jobs(), JobPolicy::new(kind));
     let at = |ms: u64| Time(ms * 1_000_000);
-    let failures =
-        [(at(700), Event::RackFailed(RackId(1))), (at(1500), Event::RackRecovered(RackId(1)))];
+    let failures = [
+        (at(700), SchedulerEvent::RackFailed(RackId(1))),
+        (at(1500), SchedulerEvent::RackRecovered(RackId(1))),
+    ];
     let plan = plan(SchedulerKind::Bipartite, Estimator::Declared);
     let ask = SimulatedJobs {
         topology: &topology,

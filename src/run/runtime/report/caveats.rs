@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{End, Machine, RunResult};
 use crate::control::record::{Stats, Tampered};
-use crate::scheduler::record::Counters;
+use crate::scheduler::record::SchedulerCounters;
 use crate::units::Span;
 use crate::workload::Taken;
 
@@ -126,7 +126,7 @@ pub struct Facts<'a> {
     /// Counters of the control loop.
     pub stats: &'a Stats,
     /// Of jobs: the scheduler's counters, and why the fallback decided first.
-    pub offers: Option<(&'a Counters, Option<&'a str>)>,
+    pub offers: Option<(&'a SchedulerCounters, Option<&'a str>)>,
     /// Whether time passed by itself.
     pub live: bool,
     /// Whether the network asks for more than the machine carries.

@@ -6,20 +6,20 @@ use std::sync::Arc;
 use crate::circuits::SetBy;
 use crate::circuits::external::{Advice, NoAnswer, Question};
 use crate::coflows::network::NetworkKind;
-use crate::coflows::priority::Change;
+use crate::coflows::priority::PriorityChange;
 use crate::coflows::{CoflowRecord, CoflowSpec, RackBytes, bounds, elephants};
 use crate::control::record::Record;
 use crate::control::{Controller, Event, Rejected, Skip};
 use crate::fabric::{Fabric, PROBE_PATIENCE, ProbeReport, ProbeRequest};
 use crate::ids::{CoflowId, FlowId, JobId};
-use crate::placement::advisor::{self, Proposal, Request};
+use crate::placement::advisor::{self, PlacementRequest, Proposal};
 use crate::runtime::drive::{Driver, Host};
 use crate::runtime::external::{self, Program};
 use crate::runtime::record::Recorder;
 use crate::runtime::report::{Counted, Names, RunResult, Tally};
 use crate::runtime::settings::{ProgramSpec, RunPlan};
-use crate::sim::faults::{Broken, Fault, Which};
-use crate::sim::{FlowFinished, Settings, SimFabric};
+use crate::sim::faults::{BrokenPart, Fault, Which};
+use crate::sim::{FlowFinished, SimFabric, SimSettings};
 use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
 
@@ -57,7 +57,7 @@ pub struct Extras<'a> {
     /// What links carry is kept, at first in buckets of this length.
     pub bucket: Option<Span>,
     /// What ends of flows leave is shared again at multiples of this only
-    /// ([`Settings::resolution`]); zero: at once.
+    /// ([`SimSettings::resolution`]); zero: at once.
     pub resolution: Span,
     /// Whether proposals will be asked for ([`Simulation::propose`]).
     pub proposals: bool,
@@ -139,7 +139,7 @@ impl Host<SimFabric> for SimHost<'_> {
     }
 
     /// Takes the priorities of single flows; a simulation has no others.
-    fn prioritise(&mut self, fabric: &mut SimFabric, coflow: CoflowId, change: &Change) {
+    fn prioritise(&mut self, fabric: &mut SimFabric, coflow: CoflowId, change: &PriorityChange) {
         fabric.prioritise(coflow, &change.flows, self.now);
     }
 
@@ -214,7 +214,7 @@ impl<'a> Simulation<'a> {
         // may have no light.
         let backlog = plan.policy.demand.reads_backlog() || !faults.is_empty();
         let progress = proposals || plan.policy.demand.reads_coflows();
-        let settings = Settings {
+        let settings = SimSettings {
             admit,
             circuits,
             network,
@@ -378,7 +378,7 @@ impl<'a> Simulation<'a> {
     pub fn propose(
         &mut self,
         id: CoflowId,
-        request: &Request,
+        request: &PlacementRequest,
         grace: Span,
     ) -> Result<Option<Arc<Proposal>>, Rejected> {
         let now = self.driver.host.now;
@@ -429,7 +429,7 @@ impl<'a> Simulation<'a> {
     /// # Errors
     /// What the controller refuses: a coflow that never began, or a priority that does not exist.
     pub fn prioritise(&mut self, coflow: CoflowId, flows: &[(FlowId, u8)]) -> Result<(), Rejected> {
-        let change = Change { all: None, flows: flows.to_vec() };
+        let change = PriorityChange { all: None, flows: flows.to_vec() };
         match self.driver.tell(Event::CoflowPrioritised { id: coflow, change }) {
             Err(Rejected::Conflict(_)) => Ok(()),
             told => told.and_then(|()| self.driver.act()),
@@ -504,14 +504,14 @@ impl<'a> Simulation<'a> {
             Event::Fault { what: fault.text.clone(), over: !begins },
             self.driver.host.now,
         )?;
-        if let Broken::Links { which: Which::Switch(switch), percent: 0 } = fault.what
+        if let BrokenPart::Links { which: Which::Switch(switch), percent: 0 } = fault.what
             && !self.plan.policy.paths.is_ecmp()
         {
             // Its neighbours see their ports go down.
             self.driver
                 .tell_of(Event::SwitchFault { switch, over: !begins }, self.driver.host.now)?;
         }
-        if let (Broken::Port { plane, rack, .. }, false) = (fault.what, begins) {
+        if let (BrokenPart::Port { plane, rack, .. }, false) = (fault.what, begins) {
             // It may never have been found.
             let _ = self.driver.tell_of(Event::PortRepaired { plane, rack }, self.driver.host.now);
         }

@@ -8,7 +8,7 @@ use crate::coflows::network::NetworkKind::{
 use crate::coflows::network::{Decide, Guard, Network, NetworkKind, Within};
 use crate::coflows::{CoflowSpec, FlowSpec};
 use crate::control::policy::{CircuitPolicy, Estimator, SchedulerKind};
-use crate::control::record::What;
+use crate::control::record::RecordedEvent;
 use crate::fabric::SEND_BUFFER;
 use crate::ids::{CoflowId, FlowId, HostId, PlaneId, RackId};
 use crate::topology::{Framing, Plane, StopMode};
@@ -159,7 +159,9 @@ fn circuits_help_when_the_scheduler_sets_them() {
     assert!(with.summary.ocs_share > 0.5 && without.summary.ocs_share == 0.0);
     let cycles = log
         .lines()
-        .filter(|l| matches!(serde_json::from_str::<Record>(l).unwrap().what, What::Cycle { .. }))
+        .filter(|l| {
+            matches!(serde_json::from_str::<Record>(l).unwrap().what, RecordedEvent::Cycle { .. })
+        })
         .count();
     assert_eq!(cycles as u64, with.summary.stats.cycles);
 }
@@ -224,7 +226,7 @@ fn priorities_under_way_go_by_the_controller() {
     let mut said = Vec::new();
     {
         let mut log = |r: Record| {
-            if let What::CoflowPrioritised { flows, priority, .. } = r.what {
+            if let RecordedEvent::CoflowPrioritised { flows, priority, .. } = r.what {
                 said.push((r.at, priority, flows));
             }
         };
@@ -455,7 +457,7 @@ fn a_cancelled_coflow_stops_and_makes_room() {
     assert_eq!((r.summary.finished, r.coflows[0].cct), (1, None));
     assert!(
         r.summary.bytes_received < Bytes(1_150_000)
-            && log.contains(&What::CoflowCancelled { id: CoflowId(0), why: None })
+            && log.contains(&RecordedEvent::CoflowCancelled { id: CoflowId(0), why: None })
     );
 }
 
@@ -626,7 +628,7 @@ fn small_buffers_show_numbers_of_flows_and_large_ones_what_waits() {
             (Estimator::Backlog, Admit::All, buffer);
         let log = run(&t, &plan, &w, None).1;
         let set = log.lines().find_map(|l| match serde_json::from_str::<Record>(l).unwrap().what {
-            What::CircuitSet { input: RackId(0), output, demand, .. } => {
+            RecordedEvent::CircuitSet { input: RackId(0), output, demand, .. } => {
                 Some((output, demand.expect("what the decision saw")))
             }
             _ => None,
@@ -660,7 +662,7 @@ fn helios_counts_flows_between_hosts() {
         (plan.policy.demand, plan.run.admit) = (demand, Admit::All);
         let log = run(&t, &plan, &w, None).1;
         let set = log.lines().find_map(|l| match serde_json::from_str::<Record>(l).unwrap().what {
-            What::CircuitSet { input: RackId(0), output, demand, .. } => {
+            RecordedEvent::CircuitSet { input: RackId(0), output, demand, .. } => {
                 Some((output, demand.expect("what the decision saw")))
             }
             _ => None,

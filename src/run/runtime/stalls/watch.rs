@@ -13,7 +13,7 @@ use tokio::sync::broadcast::error::TryRecvError;
 use super::{Hold, Key, Stalls, Waiting, Word};
 use crate::coflows::network::Service;
 use crate::coflows::priority::LAST;
-use crate::control::record::{Record, Snapshot, What};
+use crate::control::record::{Record, RecordedEvent, Snapshot};
 use crate::control::{Event, Trouble};
 use crate::ids::{CoflowId, HostId, PlaneId, RackId};
 use crate::kernel::Clock;
@@ -232,10 +232,10 @@ impl Lights {
         let Some(news) = &mut self.news else { return };
         loop {
             match news.try_recv().map(|r| r.what.clone()) {
-                Ok(What::CircuitSet { plane, input, output, up_from, until, .. }) => {
+                Ok(RecordedEvent::CircuitSet { plane, input, output, up_from, until, .. }) => {
                     self.all.insert((plane, input, up_from), (output, until.unwrap_or(Time::MAX)));
                 }
-                Ok(What::CircuitEnd { plane, input, up_from, until }) => {
+                Ok(RecordedEvent::CircuitEnd { plane, input, up_from, until }) => {
                     self.all.entry((plane, input, up_from)).and_modify(|c| c.1 = until);
                 }
                 Ok(_) => {}

@@ -10,19 +10,19 @@ use multiversion::multiversion;
 /// Links that one step of a loop takes.
 const LANES: usize = 8;
 
-type Lanes = [f64; LANES];
+type LinkLanes = [f64; LANES];
 
 /// Largest capacity of a link for this arithmetic, in bits a second: shares are rounded with 2^52,
 /// and no product exceeds it.
 pub const MAX_RATE: u64 = 1 << 52;
 
 /// Snapshot of what filling changes on a side.
-pub struct State {
-    left: Vec<Lanes>,
-    growing: Vec<Lanes>,
+pub struct SideSnapshot {
+    left: Vec<LinkLanes>,
+    growing: Vec<LinkLanes>,
 }
 
-impl State {
+impl SideSnapshot {
     /// Adds flows at a link that was not filled.
     pub fn change(&mut self, own: usize, by: i32) {
         self.growing.as_flattened_mut()[own] += f64::from(by);
@@ -30,21 +30,21 @@ impl State {
 }
 
 /// The links of a side, and their flows to those of the other side.
-pub struct Side {
+pub struct LinkSide {
     /// By link: capacity that the flows of filled links on the other side leave.
-    left: Vec<Lanes>,
+    left: Vec<LinkLanes>,
     /// Flows that still grow.
-    growing: Vec<Lanes>,
+    growing: Vec<LinkLanes>,
     /// 1 if the link is not filled, else 0.
-    open: Vec<Lanes>,
+    open: Vec<LinkLanes>,
     /// By link: the rate of its growing flows at which it is full. Infinite without any, and if it
     /// is filled.
-    share: Vec<Lanes>,
+    share: Vec<LinkLanes>,
     /// Flows by own link and link of the other side: rows of whole lanes.
     flows: Vec<[i32; LANES]>,
 }
 
-impl Side {
+impl LinkSide {
     /// Links of these capacities without flows, and as many on the other side.
     pub fn new(capacity: &[u64]) -> Self {
         let width = capacity.len().div_ceil(LANES);
@@ -83,30 +83,30 @@ impl Side {
     }
 
     /// The snapshot. O(links).
-    pub fn state(&self) -> State {
-        State { left: self.left.clone(), growing: self.growing.clone() }
+    pub fn state(&self) -> SideSnapshot {
+        SideSnapshot { left: self.left.clone(), growing: self.growing.clone() }
     }
 
     /// Restores a snapshot; which links are filled stays. O(links).
-    pub fn restore(&mut self, state: &State) {
+    pub fn restore(&mut self, state: &SideSnapshot) {
         self.left.copy_from_slice(&state.left);
         self.growing.copy_from_slice(&state.growing);
     }
 
-    /// Marks a link as not filled; [`Side::restore`] must follow.
+    /// Marks a link as not filled; [`LinkSide::restore`] must follow.
     pub fn open(&mut self, own: usize) {
         self.open.as_flattened_mut()[own] = 1.0;
     }
 
     /// Fills a link at `share`: each of its flows takes `share` from its link of `other`, unless
     /// that is filled. O(links).
-    pub fn fill(&mut self, own: usize, share: f64, other: &mut Side) {
+    pub fn fill(&mut self, own: usize, share: f64, other: &mut LinkSide) {
         self.open.as_flattened_mut()[own] = 0.0;
         give(&mut other.left, &mut other.growing, &other.open, self.row(own), -1.0, share);
     }
 
-    /// Undoes [`Side::fill`]. O(links).
-    pub fn undo(&mut self, own: usize, share: f64, other: &mut Side) {
+    /// Undoes [`LinkSide::fill`]. O(links).
+    pub fn undo(&mut self, own: usize, share: f64, other: &mut LinkSide) {
         self.open.as_flattened_mut()[own] = 1.0;
         give(&mut other.left, &mut other.growing, &other.open, self.row(own), 1.0, share);
     }
@@ -142,9 +142,9 @@ fn lower(a: f64, b: f64) -> f64 {
 
 #[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2"))]
 fn give(
-    left: &mut [Lanes],
-    growing: &mut [Lanes],
-    open: &[Lanes],
+    left: &mut [LinkLanes],
+    growing: &mut [LinkLanes],
+    open: &[LinkLanes],
     flows: &[[i32; LANES]],
     sign: f64,
     share: f64,
@@ -160,7 +160,12 @@ fn give(
 }
 
 #[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2"))]
-fn divide(left: &[Lanes], growing: &[Lanes], open: &[Lanes], shares: &mut [Lanes]) -> f64 {
+fn divide(
+    left: &[LinkLanes],
+    growing: &[LinkLanes],
+    open: &[LinkLanes],
+    shares: &mut [LinkLanes],
+) -> f64 {
     let mut least = [f64::INFINITY; LANES];
     for (((left, growing), open), shares) in left.iter().zip(growing).zip(open).zip(shares) {
         for k in 0..LANES {
@@ -172,7 +177,7 @@ fn divide(left: &[Lanes], growing: &[Lanes], open: &[Lanes], shares: &mut [Lanes
 }
 
 #[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2"))]
-fn take_below(shares: &mut [Lanes], bound: f64, found: &mut Vec<(f64, u32)>) -> f64 {
+fn take_below(shares: &mut [LinkLanes], bound: f64, found: &mut Vec<(f64, u32)>) -> f64 {
     let mut least = [f64::INFINITY; LANES];
     // A loop of its own: beside a list that may grow, `least` would not stay in registers.
     for shares in shares.iter() {

@@ -13,21 +13,21 @@
 //! if all were decided in order. `Ordered::slow` is the slow twin, which does that.
 
 use super::active::{ActiveCoflow, Gone};
-use crate::coflows::rates::Free;
+use crate::coflows::rates::FreeCapacity;
 use crate::earliest::EarliestTimes;
-use crate::engine::World;
+use crate::engine::EngineWorld;
 use crate::units::Time;
 
 mod ports;
 mod work_list;
 
-use ports::{BITS, FIRST, Place, Ports, Spot, Taker, begun, ends_of, place, step};
+use ports::{BITS, ChainPorts, FIRST, PlaceInOrder, Spot, Taker, begun, ends_of, place, step};
 use work_list::{WorkItem, WorkList};
 
 /// Flows with a rate, and when they end.
 pub struct GreedyChains {
     ready: bool,
-    ports: Ports,
+    ports: ChainPorts,
     /// Interfaces from this one on receive.
     downs: u32,
     /// By link: coflows that may have active flows there, as bits, in `words` words each.
@@ -37,12 +37,12 @@ pub struct GreedyChains {
     /// at most two for each link.
     ends: EarliestTimes,
     /// By slot: the flow's place and group.
-    slots: Vec<(Place, u32)>,
+    slots: Vec<(PlaceInOrder, u32)>,
     spare: Vec<u32>,
     /// Slots that are due, while they are looked at.
     over: Vec<u32>,
     /// Bandwidth freed for flows behind a place, as (link, place).
-    gains: Vec<(u32, Place)>,
+    gains: Vec<(u32, PlaceInOrder)>,
     /// Bandwidth that base rates returned in this pass, as (link, bits/s); offered to all coflows
     /// in the next one.
     back: Vec<(u32, u64)>,
@@ -59,7 +59,7 @@ impl GreedyChains {
         let links = if links < 1 << BITS { links } else { 0 };
         Self {
             ready: false,
-            ports: Ports::new(links),
+            ports: ChainPorts::new(links),
             downs: 0,
             present: Vec::new(),
             words: 0,
@@ -104,7 +104,7 @@ impl GreedyChains {
     /// Learns which flows take what; interfaces from `downs` on receive. The rates of coflows must
     /// be those of giving all that is left to one flow after another. O(links + takers + coflows x
     /// (links / 64 + active interfaces)).
-    pub fn learn(&mut self, coflows: &mut [ActiveCoflow], free: &Free, downs: usize) {
+    pub fn learn(&mut self, coflows: &mut [ActiveCoflow], free: &FreeCapacity, downs: usize) {
         if self.ports.links() != free.links() || coflows.len() >= 1 << (63 - 2 * BITS) {
             return;
         }
@@ -183,8 +183,8 @@ impl GreedyChains {
     pub fn follow(
         &mut self,
         coflows: &mut [ActiveCoflow],
-        free: &mut Free,
-        world: &mut World,
+        free: &mut FreeCapacity,
+        world: &mut EngineWorld,
     ) -> bool {
         let mut noticed = false;
         loop {
@@ -226,8 +226,8 @@ impl GreedyChains {
         &mut self,
         t: WorkItem,
         coflows: &mut [ActiveCoflow],
-        free: &mut Free,
-        world: &mut World,
+        free: &mut FreeCapacity,
+        world: &mut EngineWorld,
     ) {
         let (c, ends) = (&mut coflows[begun(t.at) - 1], ends_of(t.at));
         let spots = self.ports.spots(ends, t.at);
@@ -255,7 +255,7 @@ impl GreedyChains {
     }
 
     /// Finds the next flow of a link, behind a place, that must be looked at.
-    fn seek(&mut self, link: u32, behind: Place, coflows: &[ActiveCoflow]) {
+    fn seek(&mut self, link: u32, behind: PlaceInOrder, coflows: &[ActiveCoflow]) {
         let turn = match self.ports.left(link) {
             ..0 => self.ports.first_to_cut(link, behind).map(|t| WorkItem {
                 at: t.at,
@@ -269,7 +269,12 @@ impl GreedyChains {
     }
 
     /// The first flow of a link behind a place whose other link has bandwidth for it.
-    fn search(&mut self, link: u32, behind: Place, coflows: &[ActiveCoflow]) -> Option<WorkItem> {
+    fn search(
+        &mut self,
+        link: u32,
+        behind: PlaceInOrder,
+        coflows: &[ActiveCoflow],
+    ) -> Option<WorkItem> {
         let first = begun(behind).saturating_sub(1);
         for word in first / 64..self.words {
             let mut may = self.present[link as usize * self.words + word];
@@ -293,7 +298,13 @@ impl GreedyChains {
     }
 
     /// The first receiver for this sender.
-    fn receiver(&self, k: usize, c: &ActiveCoflow, up: u32, behind: Place) -> Option<WorkItem> {
+    fn receiver(
+        &self,
+        k: usize,
+        c: &ActiveCoflow,
+        up: u32,
+        behind: PlaceInOrder,
+    ) -> Option<WorkItem> {
         let (open, [u, d]) = (self.ports.open(k), ends_of(behind));
         let same = begun(behind) == k + 1;
         if same && u > up {
@@ -309,7 +320,13 @@ impl GreedyChains {
     }
 
     /// The first sender for this receiver.
-    fn sender(&self, k: usize, c: &ActiveCoflow, down: u32, behind: Place) -> Option<WorkItem> {
+    fn sender(
+        &self,
+        k: usize,
+        c: &ActiveCoflow,
+        down: u32,
+        behind: PlaceInOrder,
+    ) -> Option<WorkItem> {
         let (open, [u, d]) = (self.ports.open(k), ends_of(behind));
         let same = begun(behind) == k + 1;
         // Senders behind this one, and this one too if the receiver comes behind its own.

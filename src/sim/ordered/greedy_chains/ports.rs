@@ -2,36 +2,36 @@
 
 use smallvec::SmallVec;
 
-use crate::coflows::rates::Free;
+use crate::coflows::rates::FreeCapacity;
 
 /// A flow's place in the order: coflow (counted from one), sender's interface, receiver's
 /// interface.
-pub type Place = u64;
+pub type PlaceInOrder = u64;
 
-/// Bits of an interface's number in a [`Place`].
+/// Bits of an interface's number in a [`PlaceInOrder`].
 pub const BITS: u32 = 20;
 /// The place before all flows.
-pub const FIRST: Place = 0;
+pub const FIRST: PlaceInOrder = 0;
 /// A link that is never shut.
-const NEVER: Place = u64::MAX;
+const NEVER: PlaceInOrder = u64::MAX;
 
 /// The place of a flow.
-pub fn place(coflow: usize, [up, down]: [u32; 2]) -> Place {
+pub fn place(coflow: usize, [up, down]: [u32; 2]) -> PlaceInOrder {
     (coflow as u64 + 1) << (2 * BITS) | step([up, down])
 }
 
 /// Distance between the places of two flows of one coflow whose interfaces differ by these numbers.
-pub fn step([up, down]: [u32; 2]) -> Place {
+pub fn step([up, down]: [u32; 2]) -> PlaceInOrder {
     u64::from(up) << BITS | u64::from(down)
 }
 
 /// Number of coflows that begin before or at a place.
-pub fn begun(at: Place) -> usize {
+pub fn begun(at: PlaceInOrder) -> usize {
     (at >> (2 * BITS)) as usize
 }
 
 /// Interfaces of a flow.
-pub fn ends_of(at: Place) -> [u32; 2] {
+pub fn ends_of(at: PlaceInOrder) -> [u32; 2] {
     [(at >> BITS) as u32 & ((1 << BITS) - 1), at as u32 & ((1 << BITS) - 1)]
 }
 
@@ -39,7 +39,7 @@ pub fn ends_of(at: Place) -> [u32; 2] {
 #[derive(Clone, Copy, Debug)]
 pub struct Taker {
     /// Its place.
-    pub at: Place,
+    pub at: PlaceInOrder,
     /// Its rate.
     pub rate: u64,
     /// Its group in its coflow.
@@ -50,16 +50,16 @@ pub struct Taker {
 
 /// A link. Most have one or two takers, which need no memory of their own.
 #[derive(Clone)]
-struct Port {
+struct ChainPort {
     /// Bandwidth left behind all flows. Negative while takers have more than there is.
     left: i64,
     /// Flows with a rate, in the order of places.
     takers: SmallVec<[Taker; 2]>,
 }
 
-impl Port {
+impl ChainPort {
     /// The place at which the link is shut: the first from which on `left` is zero or less.
-    fn shut(&self) -> Place {
+    fn shut(&self) -> PlaceInOrder {
         let mut left = self.left;
         if left > 0 {
             return NEVER;
@@ -87,21 +87,21 @@ pub struct Spot {
 
 /// All links, with their takers.
 #[derive(Default)]
-pub struct Ports {
-    ports: Vec<Port>,
+pub struct ChainPorts {
+    ports: Vec<ChainPort>,
     /// The place at which each is shut. It is stored apart because a search reads it for many
     /// links.
-    shut: Vec<Place>,
+    shut: Vec<PlaceInOrder>,
     coflows: usize,
     /// By coflow: the links that are not shut before it, as bits, in `words` words each.
     open: Vec<u64>,
     words: usize,
 }
 
-impl Ports {
+impl ChainPorts {
     /// For `links` links, without knowledge.
     pub fn new(links: usize) -> Self {
-        let port = Port { left: 0, takers: SmallVec::new() };
+        let port = ChainPort { left: 0, takers: SmallVec::new() };
         Self {
             ports: vec![port; links],
             shut: vec![NEVER; links],
@@ -117,7 +117,7 @@ impl Ports {
     }
 
     /// Starts again: no flow has a rate, and links have left what `free` says.
-    pub fn reset(&mut self, coflows: usize, free: &Free) {
+    pub fn reset(&mut self, coflows: usize, free: &FreeCapacity) {
         for (l, p) in self.ports.iter_mut().enumerate() {
             p.takers.clear();
             p.left = free.left(l as u32) as i64;
@@ -135,13 +135,13 @@ impl Ports {
 
     /// Position of a flow on its two links. O(takers behind it).
     #[inline]
-    pub fn spots(&self, [up, down]: [u32; 2], at: Place) -> [Spot; 2] {
+    pub fn spots(&self, [up, down]: [u32; 2], at: PlaceInOrder) -> [Spot; 2] {
         [self.spot(up, at), self.spot(down, at)]
     }
 
     /// Position of the flow at a place. O(takers behind it).
     #[inline]
-    fn spot(&self, link: u32, at: Place) -> Spot {
+    fn spot(&self, link: u32, at: PlaceInOrder) -> Spot {
         let p = &self.ports[link as usize];
         let (mut room, mut index) = (p.left, p.takers.len());
         while index > 0 {
@@ -165,7 +165,13 @@ impl Ports {
     /// The first link of `may` (links `64 * word ..`, as bits) with bandwidth behind a flow, as a
     /// bit; zero if there is none. The flow's place is `first` for the first of these links, and
     /// `step` later for each further one.
-    pub fn open_behind(&self, word: u32, mut may: u64, first: Place, step: Place) -> u64 {
+    pub fn open_behind(
+        &self,
+        word: u32,
+        mut may: u64,
+        first: PlaceInOrder,
+        step: PlaceInOrder,
+    ) -> u64 {
         while may != 0 {
             let k = may.trailing_zeros();
             if self.shut[(64 * word + k) as usize] > first + u64::from(k) * step {
@@ -177,7 +183,7 @@ impl Ports {
     }
 
     /// The first taker behind a place that may have more than there is.
-    pub fn first_to_cut(&self, link: u32, behind: Place) -> Option<Taker> {
+    pub fn first_to_cut(&self, link: u32, behind: PlaceInOrder) -> Option<Taker> {
         let p = &self.ports[link as usize];
         let from = self.shut[link as usize].max(behind.saturating_add(1));
         let mut index = p.takers.len();
@@ -187,13 +193,13 @@ impl Ports {
         p.takers.get(index).copied()
     }
 
-    /// Returns bandwidth that was not a taker's, or takes it. [`Ports::refresh`] must follow.
+    /// Returns bandwidth that was not a taker's, or takes it. [`ChainPorts::refresh`] must follow.
     pub fn add(&mut self, link: u32, rate: u64) {
         self.ports[link as usize].left += rate as i64;
     }
 
     /// Gives the flow at a spot the rate of `taker`; what it had before is returned. The spot must
-    /// be up to date. [`Ports::refresh`] must follow.
+    /// be up to date. [`ChainPorts::refresh`] must follow.
     pub fn set(&mut self, link: u32, spot: &Spot, taker: Taker) {
         let p = &mut self.ports[link as usize];
         p.left += spot.taker.map_or(0, |t| t.0 as i64) - taker.rate as i64;

@@ -1,12 +1,12 @@
 //! Work list of flows that must be looked at, the first one first.
 
-use super::ports::Place;
+use super::ports::PlaceInOrder;
 
 /// A flow that must be looked at because of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkItem {
     /// Its place.
-    pub at: Place,
+    pub at: PlaceInOrder,
     /// The link because of which it must be looked at.
     pub link: u32,
     /// Its group in its coflow.

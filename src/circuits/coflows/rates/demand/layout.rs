@@ -1,25 +1,25 @@
 //! Which group is between which two interfaces.
 
-use super::words::{Cell, Word, bit};
+use super::words::{LinkWord, SenderCell, bit};
 
 /// Groups by their interfaces, in the order of senders, then receivers.
 #[derive(Clone, Debug)]
-pub enum Layout {
+pub enum GroupLayout {
     /// Any groups: the interfaces of each; and its groups by row, then by word of receivers.
-    Each { ends: Vec<[u32; 2]>, cells: Vec<Cell> },
+    Each { ends: Vec<[u32; 2]>, cells: Vec<SenderCell> },
     /// Every sender has a group to every receiver: only their interfaces need be known.
     Grid { ups: Vec<u32>, downs: Vec<u32> },
 }
 
-impl Default for Layout {
+impl Default for GroupLayout {
     fn default() -> Self {
         Self::Grid { ups: Vec::new(), downs: Vec::new() }
     }
 }
 
-impl Layout {
+impl GroupLayout {
     /// Of groups between these interfaces, which are in their order, each pair once. O(groups).
-    pub fn of(ends: Vec<[u32; 2]>, downs: &[Word]) -> Self {
+    pub fn of(ends: Vec<[u32; 2]>, downs: &[LinkWord]) -> Self {
         let rows = || ends.chunk_by(|a, b| a[0] == b[0]);
         let columns: u32 = downs.iter().map(|w| w.all.count_ones()).sum();
         if rows().count() * columns as usize == ends.len() {
@@ -28,12 +28,12 @@ impl Layout {
                 downs: ends.iter().take(columns as usize).map(|e| e[1]).collect(),
             };
         }
-        let mut cells = vec![Cell::default(); rows().count() * downs.len()];
+        let mut cells = vec![SenderCell::default(); rows().count() * downs.len()];
         let mut group = 0;
         for (row, same) in rows().enumerate() {
             for [_, down] in same {
-                let cell = &mut cells
-                    [row * downs.len() + Word::place(downs, down / 64).expect("it is one of them")];
+                let cell = &mut cells[row * downs.len()
+                    + LinkWord::place(downs, down / 64).expect("it is one of them")];
                 if cell.all == 0 {
                     cell.base = group;
                 }
@@ -66,12 +66,13 @@ impl Layout {
 
     /// The groups of a row to the receivers of a word, which is the `place`th of them.
     #[inline]
-    pub fn cell(&self, row: usize, place: usize, words: &[Word]) -> Cell {
+    pub fn cell(&self, row: usize, place: usize, words: &[LinkWord]) -> SenderCell {
         match self {
             Self::Each { cells, .. } => cells[row * words.len() + place],
-            Self::Grid { downs, .. } => {
-                Cell { all: words[place].all, base: (row * downs.len()) as u32 + words[place].base }
-            }
+            Self::Grid { downs, .. } => SenderCell {
+                all: words[place].all,
+                base: (row * downs.len()) as u32 + words[place].base,
+            },
         }
     }
 }

@@ -9,8 +9,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::Demand;
-use super::words::{Word, bit};
-use crate::coflows::rates::Free;
+use super::words::{LinkWord, bit};
+use crate::coflows::rates::FreeCapacity;
 
 /// By how much the bits per second that are left on each link have changed.
 #[derive(Clone, Debug, Default)]
@@ -52,7 +52,7 @@ impl Deltas {
 /// The levels of one coflow whose groups cross two links each. A link's place is that of its bit
 /// among the words of the coflow's senders, and behind them of its receivers.
 #[derive(Clone, Debug)]
-pub struct Levels {
+pub struct CoflowLevels {
     /// By place: what the link has for this coflow.
     seen: Vec<u64>,
     /// By place: what its groups take of that.
@@ -68,7 +68,7 @@ pub struct Levels {
 
 /// Lists that are filled again for every coflow, and whose memory is used again.
 #[derive(Clone, Debug, Default)]
-pub struct Scratch {
+pub struct LevelsScratch {
     used: Vec<u64>,
     level: Vec<u64>,
     left: Vec<u64>,
@@ -77,10 +77,10 @@ pub struct Scratch {
     heap: BinaryHeap<Reverse<(u64, u32, u32)>>,
 }
 
-impl Levels {
+impl CoflowLevels {
     /// Those of a coflow for which links have what is free. Needs [`Demand::is_plain`]. What it
     /// takes is taken from there. O(senders x receivers / 64 + groups + links log links).
-    pub fn new(demand: &Demand, free: &mut Free, scratch: &mut Scratch) -> Self {
+    pub fn new(demand: &Demand, free: &mut FreeCapacity, scratch: &mut LevelsScratch) -> Self {
         let places = 64 * (demand.ups.len() + demand.downs.len());
         let mut all = Self {
             seen: vec![0; places],
@@ -99,7 +99,7 @@ impl Levels {
     pub fn ended(&mut self, demand: &Demand, group: u32) {
         let [up, down] = demand.ends(group);
         let place = |words, link: u32| {
-            Word::place(words, link / 64).expect("it is one of them") * 64 + link as usize % 64
+            LinkWord::place(words, link / 64).expect("it is one of them") * 64 + link as usize % 64
         };
         let [up, down] =
             [place(&demand.ups, up), 64 * demand.ups.len() + place(&demand.downs, down)];
@@ -138,7 +138,12 @@ impl Levels {
     /// Finds the levels for what links have now, and adds to `deltas` what they leave more or less
     /// to the coflows behind. Says whether any level is another one. O(senders x receivers / 64 +
     /// groups of links that are full later than the first one that has changed + those log those).
-    pub fn update(&mut self, demand: &Demand, deltas: &mut Deltas, scratch: &mut Scratch) -> bool {
+    pub fn update(
+        &mut self,
+        demand: &Demand,
+        deltas: &mut Deltas,
+        scratch: &mut LevelsScratch,
+    ) -> bool {
         scratch.used.clone_from(&self.used);
         scratch.level.clone_from(&self.level);
         self.fill(demand, scratch);
@@ -158,9 +163,9 @@ impl Levels {
 
     /// [`max_min`](super::super::max_min()) with whole links: the same shares in the same order.
     /// Links that were full before anything changes stay as they are.
-    fn fill(&mut self, demand: &Demand, scratch: &mut Scratch) {
+    fn fill(&mut self, demand: &Demand, scratch: &mut LevelsScratch) {
         let sound = std::mem::replace(&mut self.sound, u64::MAX);
-        let Scratch { left, growing, open, heap, .. } = scratch;
+        let LevelsScratch { left, growing, open, heap, .. } = scratch;
         left.clear();
         left.resize(self.seen.len(), 0);
         growing.clear();
@@ -291,7 +296,7 @@ impl Demand {
 
     /// Calls `each(group, rate)` for the live groups, whose rates are the sums of those by these
     /// levels. O(groups).
-    pub fn rates(&self, levels: &[&Levels], mut each: impl FnMut(u32, u64)) {
+    pub fn rates(&self, levels: &[&CoflowLevels], mut each: impl FnMut(u32, u64)) {
         for (w, word) in self.ups.iter().enumerate() {
             self.lines(
                 w,
@@ -304,7 +309,7 @@ impl Demand {
 
     /// The same for those groups only that cross a link whose level has changed since this was last
     /// asked; one may come that has the same rate as before. O(links + groups of those).
-    pub fn changed_rates(&self, levels: &mut [&mut Levels], mut each: impl FnMut(u32, u64)) {
+    pub fn changed_rates(&self, levels: &mut [&mut CoflowLevels], mut each: impl FnMut(u32, u64)) {
         let words = self.ups.len() + self.downs.len();
         let mut changed = vec![0u64; words];
         for l in levels.iter_mut() {
@@ -313,7 +318,7 @@ impl Demand {
                 .zip(&mut l.changed)
                 .for_each(|(all, own)| *all |= std::mem::take(own));
         }
-        let levels: Vec<&Levels> = levels.iter().map(|l| &**l).collect();
+        let levels: Vec<&CoflowLevels> = levels.iter().map(|l| &**l).collect();
         for (w, word) in self.ups.iter().enumerate() {
             self.lines(
                 w,
@@ -341,7 +346,7 @@ impl Demand {
         to: impl Fn(usize) -> u64,
         mut each: impl FnMut(u32, [usize; 2]),
     ) {
-        let (word, width): (&Word, usize) = (&self.ups[w], self.downs.len());
+        let (word, width): (&LinkWord, usize) = (&self.ups[w], self.downs.len());
         while senders != 0 {
             let own = senders & senders.wrapping_neg();
             senders ^= own;
@@ -361,6 +366,6 @@ impl Demand {
     }
 }
 
-fn sum(levels: &[&Levels], places: [usize; 2]) -> u64 {
+fn sum(levels: &[&CoflowLevels], places: [usize; 2]) -> u64 {
     levels.iter().map(|l| l.rate(places)).sum()
 }

@@ -3,7 +3,7 @@
 /// By link in use: bits to carry. They are counted again where that takes less than to note what
 /// changes.
 #[derive(Clone, Debug, Default)]
-pub struct Loads {
+pub struct DemandLoads {
     /// By link.
     of: Vec<(u32, u64)>,
     /// Whether they are right but for `changed`.
@@ -16,7 +16,7 @@ pub struct Loads {
     most: usize,
 }
 
-impl Loads {
+impl DemandLoads {
     /// The links by number, each with its bits.
     pub fn iter(&self) -> impl Iterator<Item = (u32, u64)> + Clone + '_ {
         self.of.iter().copied()

@@ -3,7 +3,7 @@
 /// A set of numbered things, senders or receivers, by their link: those among 64 neighbouring
 /// links.
 #[derive(Clone, Copy, Debug)]
-pub struct Word {
+pub struct LinkWord {
     /// The links are `64 * index ..`.
     pub index: u32,
     /// Number of the thing of the lowest bit of `all`.
@@ -14,7 +14,7 @@ pub struct Word {
     pub live: u64,
 }
 
-impl Word {
+impl LinkWord {
     /// One thing for every link of these, numbered in the order of links; none has live groups.
     /// O(links given + the largest of them).
     pub fn of(links: impl Iterator<Item = u32>) -> Vec<Self> {
@@ -80,14 +80,14 @@ pub fn bit(link: u32) -> u64 {
 
 /// The groups of a sender to the receivers of a word.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Cell {
+pub struct SenderCell {
     /// Their receivers.
     pub all: u64,
     /// Number of the first of them.
     pub base: u32,
 }
 
-impl Cell {
+impl SenderCell {
     /// The number of the group to the receiver at this bit, which must be one of all.
     pub fn number(&self, bit: u64) -> u32 {
         self.base + (self.all & (bit - 1)).count_ones()

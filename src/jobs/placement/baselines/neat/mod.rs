@@ -33,7 +33,7 @@ use crate::units::{Bytes, Span, exact};
 
 pub mod predict;
 
-use predict::{Predict, Transfer, cost};
+use predict::{LinkTransfer, Predict, cost};
 
 /// Options of the policy `neat`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -70,8 +70,8 @@ pub struct Neat {
 
 /// A side of a host: what is on its way there, and what it carries.
 #[derive(Clone, Debug, Default)]
-struct Side {
-    transfers: Vec<Transfer>,
+struct HostSide {
+    transfers: Vec<LinkTransfer>,
     /// Tasks of the same coflow: each is delayed by all that a further one brings.
     equals: u32,
     /// Bits a second of payload.
@@ -90,9 +90,9 @@ struct Grade {
     host: HostId,
 }
 
-impl Side {
+impl HostSide {
     /// Growth of all completion times in ns, and the least that a transfer here has left.
-    fn grade(&self, by: Predict, new: Transfer) -> (u128, u64) {
+    fn grade(&self, by: Predict, new: LinkTransfer) -> (u128, u64) {
         let least =
             self.transfers.iter().map(|t| t.left).filter(|&l| l > 0).min().unwrap_or(u64::MAX);
         let bytes =
@@ -104,9 +104,9 @@ impl Side {
 impl Neat {
     /// What a host receives, and will for tasks that have slots there: by task; where coflows count
     /// by coflow, and tasks of `own` are equals. O(tasks that receive there).
-    fn receives(&self, view: &dyn View, host: HostId, own: (JobId, usize)) -> Side {
+    fn receives(&self, view: &dyn View, host: HostId, own: (JobId, usize)) -> HostSide {
         let (mut transfers, mut coflows, mut equals) =
-            (Vec::new(), BTreeMap::<(JobId, usize), Transfer>::new(), 0);
+            (Vec::new(), BTreeMap::<(JobId, usize), LinkTransfer>::new(), 0);
         for i in view.inputs(host) {
             let left = i.left.0;
             if self.options.predict == Predict::Tcf {
@@ -118,23 +118,23 @@ impl Neat {
                 (all.left, all.total) = (all.left + left, i.coflow.0);
             } else {
                 let sent = view.input_of(i.job, i.stage, i.task).0.saturating_sub(left);
-                transfers.push(Transfer { sent, left, total: i.coflow.0 });
+                transfers.push(LinkTransfer { sent, left, total: i.coflow.0 });
             }
         }
         transfers.extend(coflows.into_values());
-        Side { transfers, equals, rate: nic(view, host) }
+        HostSide { transfers, equals, rate: nic(view, host) }
     }
 
     /// What a host sends, by coflow; what its flows there have sent that are not at their end yet.
     /// O(flows there).
-    fn sends(&self, view: &dyn View, host: HostId) -> Side {
-        let mut coflows = BTreeMap::<CoflowId, Transfer>::new();
+    fn sends(&self, view: &dyn View, host: HostId) -> HostSide {
+        let mut coflows = BTreeMap::<CoflowId, LinkTransfer>::new();
         for f in view.flows_out_of(host) {
             let all = coflows.entry(f.coflow).or_default();
             let total = view.coflow_size(f.job, f.stage).0;
-            *all = Transfer { sent: all.sent + f.sent.0, left: all.left + f.left.0, total };
+            *all = LinkTransfer { sent: all.sent + f.sent.0, left: all.left + f.left.0, total };
         }
-        Side { transfers: coflows.into_values().collect(), equals: 0, rate: nic(view, host) }
+        HostSide { transfers: coflows.into_values().collect(), equals: 0, rate: nic(view, host) }
     }
 
     /// What a host comes to for a task that reads a block from one of these hosts, if it reads one.
@@ -143,11 +143,11 @@ impl Neat {
         &self,
         view: &dyn View,
         (job, stage, k): (JobId, usize, u32),
-        replicas: &[(HostId, Side)],
+        replicas: &[(HostId, HostSide)],
         host: HostId,
     ) -> Grade {
         let bytes = view.input_from_afar(job, stage, k, host).0;
-        let new = Transfer { sent: 0, left: bytes, total: view.coflow_size(job, stage).0 };
+        let new = LinkTransfer { sent: 0, left: bytes, total: view.coflow_size(job, stage).0 };
         let (mut growth, mut least) =
             self.receives(view, host, (job, stage)).grade(self.options.predict, new);
         let others = replicas.iter().filter(|r| r.0 != host);
@@ -182,7 +182,7 @@ impl Neat {
         }
         let k = view.largest(job, stage)?;
         let up = blocks.get(k as usize).into_iter().flatten().copied().filter(|&h| view.is_up(h));
-        let replicas: Vec<(HostId, Side)> = up.map(|h| (h, self.sends(view, h))).collect();
+        let replicas: Vec<(HostId, HostSide)> = up.map(|h| (h, self.sends(view, h))).collect();
         let best =
             hosts.into_iter().map(|h| self.grade(view, (job, stage, k), &replicas, h)).min()?;
         Some(Pick { host: Some(best.host), task: Some(k), ..Pick::of(job, stage) })
@@ -243,7 +243,7 @@ mod tests {
 
     /// Completion times of coflows on one link, the smallest first, of equal ones the first in the
     /// list, as bytes carried until then.
-    fn ends(link: &[Transfer]) -> Vec<u128> {
+    fn ends(link: &[LinkTransfer]) -> Vec<u128> {
         let mut order: Vec<usize> = (0..link.len()).collect();
         order.sort_by_key(|&k| link[k].total);
         let mut ends = vec![0; link.len()];
@@ -264,19 +264,19 @@ mod tests {
             hosts in prop::collection::vec((prop::collection::vec((1u64..50, 0u64..50), 0..5), 1u64..4), 1..6),
             (s, total) in (1u64..40, 0u64..90),
         ) {
-            let new = Transfer { sent: 0, left: s, total: s + total };
-            let side = |(link, rate): &(Vec<(u64, u64)>, u64)| Side {
-                transfers: link.iter().map(|&(left, more)| Transfer { sent: more, left, total: left + more }).collect(),
+            let new = LinkTransfer { sent: 0, left: s, total: s + total };
+            let side = |(link, rate): &(Vec<(u64, u64)>, u64)| HostSide {
+                transfers: link.iter().map(|&(left, more)| LinkTransfer { sent: more, left, total: left + more }).collect(),
                 equals: 0,
                 rate: *rate * 1_000_000,
             };
-            let brute = |side: &Side| {
+            let brute = |side: &HostSide| {
                 let before: u128 = ends(&side.transfers).iter().sum();
                 let mut with = side.transfers.clone();
                 with.push(new);
                 (ends(&with).iter().sum::<u128>() - before) * 8_000_000_000 / u128::from(side.rate)
             };
-            let sides: Vec<Side> = hosts.iter().map(side).collect();
+            let sides: Vec<HostSide> = hosts.iter().map(side).collect();
             for side in &sides {
                 let (growth, least) = side.grade(Predict::Tcf, new);
                 prop_assert_eq!(growth, brute(side));

@@ -39,7 +39,7 @@ pub enum Predict {
 
 /// A transfer on a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Transfer {
+pub struct LinkTransfer {
     /// What it has sent.
     pub sent: u64,
     /// What it has left; of a new one, all.
@@ -65,7 +65,7 @@ impl Cost {
 }
 
 /// The cost of a new transfer beside those on a link. O(transfers).
-pub fn cost(by: Predict, new: Transfer, others: &[Transfer]) -> Cost {
+pub fn cost(by: Predict, new: LinkTransfer, others: &[LinkTransfer]) -> Cost {
     let (s, wide) = (new.left, |b: u64| u128::from(b));
     let mut all = Cost { own: wide(s), others: 0 };
     for o in others.iter().filter(|o| o.left > 0) {
@@ -94,7 +94,7 @@ mod tests {
     use crate::coflows::network::{Network, NetworkKind};
     use crate::coflows::{CoflowSpec, FlowSpec};
     use crate::ids::{CoflowId, HostId};
-    use crate::sim::{Settings, SimFabric};
+    use crate::sim::{SimFabric, SimSettings};
     use crate::topology::{Framing, Topology};
     use crate::units::{BitRate, Bytes, Time};
 
@@ -112,7 +112,7 @@ mod tests {
         let network = Network { kind, ..Network::default() };
         let mut f = SimFabric::new(
             Arc::new(t),
-            Settings { circuits: false, network, ..Settings::default() },
+            SimSettings { circuits: false, network, ..SimSettings::default() },
         );
         let coflow = |k: usize, at: u64, bytes: u64| {
             CoflowSpec::new(
@@ -137,7 +137,7 @@ mod tests {
 
     /// Least sent first as a fluid, in small steps of level: what each has sent when it ends, by
     /// events.
-    fn las(others: &[Transfer], new: Option<u64>) -> Vec<f64> {
+    fn las(others: &[LinkTransfer], new: Option<u64>) -> Vec<f64> {
         let mut all: Vec<(f64, f64)> =
             others.iter().map(|o| (o.sent as f64, (o.sent + o.left) as f64)).collect();
         all.extend(new.map(|s| (0.0, s as f64)));
@@ -166,12 +166,12 @@ mod tests {
 
     #[test]
     fn the_table_by_an_example() {
-        let link = [(0, 4, 9), (3, 2, 5), (1, 8, 20)].map(|(sent, left, total)| Transfer {
+        let link = [(0, 4, 9), (3, 2, 5), (1, 8, 20)].map(|(sent, left, total)| LinkTransfer {
             sent,
             left,
             total,
         });
-        let new = Transfer { sent: 0, left: 5, total: 6 };
+        let new = LinkTransfer { sent: 0, left: 5, total: 6 };
         let of = |by| {
             let c = cost(by, new, &link);
             (c.own, c.others)
@@ -206,8 +206,9 @@ mod tests {
             let at = at * 840 * MICRO;
             let (with, left) = replay(kind, &sizes, Some((at, bytes)));
             let (without, _) = replay(kind, &sizes, None);
-            let link: Vec<Transfer> = sizes.iter().zip(&left).map(|(&t, &left)| Transfer { sent: t - left, left, total: t }).collect();
-            let c = cost(which, Transfer { sent: 0, left: bytes, total: bytes }, &link);
+            let link = sizes.iter().zip(&left).map(|(&t, &left)| LinkTransfer { sent: t - left, left, total: t });
+            let link: Vec<LinkTransfer> = link.collect();
+            let c = cost(which, LinkTransfer { sent: 0, left: bytes, total: bytes }, &link);
             let time = |b: u128| b as u64 / UNIT * MICRO;
             prop_assert_eq!(with[sizes.len()] - at, time(c.own));
             let later: u64 = without.iter().zip(&with).map(|(a, b)| b - a).sum();
@@ -218,8 +219,8 @@ mod tests {
         /// is its own.
         #[test]
         fn the_other_rows_are_replays_too(link in prop::collection::vec((0u64..50, 1u64..50), 1..6), s in 1u64..60) {
-            let link: Vec<Transfer> = link.into_iter().map(|(sent, left)| Transfer { sent, left, total: left }).collect();
-            let new = Transfer { sent: 0, left: s, total: s };
+            let link: Vec<LinkTransfer> = link.into_iter().map(|(sent, left)| LinkTransfer { sent, left, total: left }).collect();
+            let new = LinkTransfer { sent: 0, left: s, total: s };
             let (with, without) = (las(&link, Some(s)), las(&link, None));
             let c = cost(Predict::Las, new, &link);
             prop_assert!((with[link.len()] - c.own as f64).abs() < 1e-6, "{} {:?}", with[link.len()], c);

@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 
 use super::Joint;
 use crate::ids::{JobId, RackId};
-use crate::placement::decision::{Afar, Decision, OpenSlots, RackTasks, Rule, most};
-use crate::placement::joint::price::Question;
+use crate::placement::decision::{Afar, OpenSlots, PlacementDecision, RackTasks, Rule, most};
+use crate::placement::joint::price::StageQuestion;
 use crate::placement::policy::{Locality, View};
 use crate::units::{Bytes, Span, Time};
 
@@ -41,7 +41,7 @@ impl Joint {
             let open = |t: RackTasks| OpenSlots { rack: t.rack, slots: t.tasks };
             let open = most(near).into_iter().map(open).collect();
             let decision = self.decision(view, (maps.job, maps.stage), Rule::Home);
-            self.noted.planned(Decision { open, ..decision });
+            self.noted.planned(PlacementDecision { open, ..decision });
         }
         for (r, n) in racks {
             (free[r], left) = (free[r] - n, left - n);
@@ -98,7 +98,7 @@ impl Joint {
         let mut output: Vec<u64> = ids().map(there).collect();
         racks.iter().for_each(|&(r, n)| output[r] += u64::from(n) * SENDS);
         let receive = spec.edges.iter().filter(|e| e.from == maps.stage);
-        let question = Question {
+        let question = StageQuestion {
             net: &self.net,
             output: &output,
             tasks: receive.map(|e| spec.stages[e.to].tasks).sum(),
@@ -198,7 +198,7 @@ impl Joint {
                     if self.noted.keep.has(job) {
                         let afar = Some(Afar { reads: reads(n), waits: Span(wait) });
                         let decision = self.decision(view, (job, stage), Rule::FromAfar);
-                        self.noted.planned(Decision { afar, ..decision });
+                        self.noted.planned(PlacementDecision { afar, ..decision });
                     }
                     (free[r], left) = (free[r] - n, left - n);
                     self.start((job, stage), r, n, true);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{Arrivals, Joint};
 use crate::ids::JobId;
 use crate::placement::decision::{OrderedBy, Turn};
-use crate::placement::joint::index::{Rank, TAILS};
+use crate::placement::joint::index::{JobRank, TAILS};
 use crate::placement::policy::View;
 use crate::units::{Span, Time};
 
@@ -24,7 +24,7 @@ const SMALL: u128 = 4;
 
 /// A job that has a task which may start.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Served {
+pub(super) struct ServedJob {
     pub job: JobId,
     /// It may take slots that are kept for small jobs.
     pub small: bool,
@@ -35,10 +35,10 @@ pub(super) struct Served {
 impl Joint {
     /// Jobs that have a task which may start, in the order in which they are served. O(jobs log
     /// jobs).
-    pub(super) fn ranked(&mut self, view: &dyn View) -> Vec<Served> {
+    pub(super) fn ranked(&mut self, view: &dyn View) -> Vec<ServedJob> {
         let mean = self.arrivals.work / u128::from(self.arrivals.jobs.max(1));
         let (learnt, share) = (self.learnt, self.share);
-        let all: BTreeMap<JobId, Rank> = self
+        let all: BTreeMap<JobId, JobRank> = self
             .jobs
             .iter_mut()
             .map(|(&job, j)| (job, j.index.rank(view, job, &learnt, share)))
@@ -52,7 +52,7 @@ impl Joint {
         let mut order: Vec<((u8, u64), JobId)> = ready.collect();
         order.sort_unstable();
         let small = |job: JobId| u128::from(all[&job].work) * SMALL <= mean;
-        let served = |&((class, _), job): &((u8, u64), JobId)| Served {
+        let served = |&((class, _), job): &((u8, u64), JobId)| ServedJob {
             job,
             small: small(job),
             tail: class == TAILS,
@@ -63,14 +63,14 @@ impl Joint {
     }
 
     /// The place of a job in the order, smallest first.
-    fn key(&self, view: &dyn View, job: JobId, rank: &Rank, horizon: Option<u128>) -> (u8, u64) {
+    fn key(&self, view: &dyn View, job: JobId, rank: &JobRank, horizon: Option<u128>) -> (u8, u64) {
         if self.options.no_order { (0, view.job(job).arrival.0) } else { rank.key(horizon) }
     }
 
     /// How many slots jobs that would end last may still take before others are served: half of
     /// all, with those that they hold. Only stages that are wider wait then, and only until others
     /// have ended. O(jobs + their stages).
-    pub(super) fn ahead(&self, view: &dyn View, ranked: &[Served]) -> u32 {
+    pub(super) fn ahead(&self, view: &dyn View, ranked: &[ServedJob]) -> u32 {
         let tails = ranked.iter().filter(|s| s.tail).map(|s| s.job);
         let held = tails.flat_map(|job| (0..view.job(job).stages.len()).map(move |s| (job, s)));
         let held: u64 = held.map(|(job, s)| u64::from(view.counts(job, s).running)).sum();

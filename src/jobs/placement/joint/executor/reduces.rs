@@ -1,11 +1,11 @@
 //! Stages that receive: where they go, which slots they are promised, and how many of their tasks
 //! may receive at once.
 
-use super::{Joint, Promise, SOONEST};
+use super::{Joint, PromisedSlots, SOONEST};
 use crate::ids::{JobId, RackId};
-use crate::placement::decision::{Decision, MOST_LOST, Rule};
+use crate::placement::decision::{MOST_LOST, PlacementDecision, Rule};
 use crate::placement::joint::index::bytes_into;
-use crate::placement::joint::price::{Placed, Question};
+use crate::placement::joint::price::{PricedPlacement, StageQuestion};
 use crate::placement::policy::View;
 use crate::units::{Bytes, Span, Time};
 
@@ -44,7 +44,7 @@ impl Joint {
                 let holds = p.limits.is_lit();
                 self.promises.insert(
                     key,
-                    Promise { left: p.tasks, by: p.start, until, holds, begun: false },
+                    PromisedSlots { left: p.tasks, by: p.start, until, holds, begun: false },
                 );
             }
         }
@@ -114,14 +114,14 @@ impl Joint {
         view: &dyn View,
         key: (JobId, usize),
         again: bool,
-        (placed, mut lost): (&Placed, Vec<Placed>),
+        (placed, mut lost): (&PricedPlacement, Vec<PricedPlacement>),
     ) {
         let (now, losers) = (view.now(), lost.len() as u32);
         lost.sort_by_key(|p| p.price);
         lost.truncate(MOST_LOST);
         let rule = if self.options.no_estimate { Rule::FreeSlots } else { Rule::LeastPrice };
         let estimate = placed.shown(now);
-        self.noted.made(Decision {
+        self.noted.made(PlacementDecision {
             again,
             racks: estimate.racks.clone(),
             estimate: Some(estimate),
@@ -140,7 +140,7 @@ impl Joint {
         pending: u32,
         free: &[u32],
         now_only: bool,
-    ) -> Option<(Placed, Vec<Placed>)> {
+    ) -> Option<(PricedPlacement, Vec<PricedPlacement>)> {
         let now_only = now_only || self.options.no_estimate;
         let (spec, now) = (view.job(job), view.now());
         let racks = view.topology().racks.iter().map(|r| r.id);
@@ -170,7 +170,7 @@ impl Joint {
             };
             spec.edges_into(stage).map(of).sum::<u128>().min(u128::from(u64::MAX)) as u64
         };
-        let question = Question {
+        let question = StageQuestion {
             net: &self.net,
             output: &racks.clone().map(output).collect::<Vec<_>>(),
             tasks: pending.min(u32::try_from(all).unwrap_or(u32::MAX)),

@@ -5,7 +5,7 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::coflows::network::{NetworkKind, Within};
 use crate::control::policy::SchedulerKind;
-use crate::placement::policy::{Flows, ReduceStart};
+use crate::placement::policy::{FlowGranularity, ReduceStart};
 use crate::placement::pushbox::{PushBoxOptions, Yields};
 use crate::placement::{Kind, Policy};
 use crate::runtime::jobs::simulate::{SimulatedJobs, simulate};
@@ -80,7 +80,7 @@ fn makespan(t: &Topology, jobs: &JobList, jobs_by: &JobPolicy) -> Span {
 fn combined(kind: Kind) -> Vec<JobPolicy> {
     let mut all = Vec::new();
     for reduces in [ReduceStart::AllPlaced, ReduceStart::RampUp] {
-        for flows in [Flows::Host, Flows::Task] {
+        for flows in [FlowGranularity::Host, FlowGranularity::Task] {
             for slowstart in [0, 5, 100] {
                 let mut p = JobPolicy::new(kind);
                 (p.settings.reduces, p.settings.flows, p.placement.common.slowstart) =
@@ -103,7 +103,7 @@ fn combined(kind: Kind) -> Vec<JobPolicy> {
         };
         all = all
             .iter()
-            .filter(|p| p.settings.flows == Flows::Task)
+            .filter(|p| p.settings.flows == FlowGranularity::Task)
             .flat_map(|p| options.map(|o| with(p, o)))
             .collect();
     }

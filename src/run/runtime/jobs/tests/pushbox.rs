@@ -11,7 +11,7 @@ use crate::ids::{CoflowId, FlowId, HostId, JobId, RackId};
 use crate::placement::Kind;
 use crate::placement::baselines::fair::Fair;
 use crate::placement::network::Needs;
-use crate::placement::policy::Order;
+use crate::placement::policy::JobOrder;
 use crate::placement::policy::{Block, Locality, Pick, Placement, View};
 use crate::placement::pushbox::{PushBox, PushBoxOptions};
 use crate::placement::spec::Common;
@@ -179,7 +179,7 @@ fn play(e: &Example, under: Box<dyn Placement>, network: NetworkKind) -> Played 
     let mut plan: RunPlan = policy.into();
     plan.run.network.kind = network;
     let mut jobs_by = JobPolicy::new(Kind::Pushbox);
-    jobs_by.settings.order = Order::Fifo;
+    jobs_by.settings.order = JobOrder::Fifo;
     let ask = SimulatedJobs {
         topology: &t,
         plan: &plan,
