@@ -21,11 +21,11 @@ const WARM: u32 = 400;
 
 /// Puts map k of job j on host j + 7 k, the reduce task of each of the first jobs on host j, and no
 /// other reduce task anywhere.
-struct Spread {
+struct SpreadPolicy {
     first: u32,
 }
 
-impl Placement for Spread {
+impl Placement for SpreadPolicy {
     fn name(&self) -> &'static str {
         "spread"
     }
@@ -60,8 +60,11 @@ pub fn crowded(jobs: u32) -> Scheduler {
     let nic = BitRate::mbit(10_000);
     let mut topology = Topology::uniform("crowded", 0, 0, nic, nic, vec![]);
     (0..HOSTS).for_each(|_| topology.push_rack(1, jobs / HOSTS + 1, nic, nic));
-    let mut s =
-        Scheduler::new(Arc::new(topology), Settings::default(), Box::new(Spread { first: jobs }));
+    let mut s = Scheduler::new(
+        Arc::new(topology),
+        Settings::default(),
+        Box::new(SpreadPolicy { first: jobs }),
+    );
     let stage = |tasks| StageSpec {
         name: String::new(),
         tasks,

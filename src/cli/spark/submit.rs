@@ -6,8 +6,8 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-use super::shown::Outcome;
-use super::{LOOK, Plan, program};
+use super::shown::SparkOutcome;
+use super::{LOOK, SparkRun, program};
 use crate::cli::files::write_text;
 use crate::kernel::sys::{self, Process};
 use crate::runtime::open;
@@ -35,10 +35,10 @@ logger.conf.level = error
 /// # Errors
 /// It could not be started or followed.
 pub fn submit(
-    plan: &Plan<'_>,
+    plan: &SparkRun<'_>,
     scratch: &Path,
     logs: &Path,
-    outcome: &mut Outcome,
+    outcome: &mut SparkOutcome,
     stop: &AtomicBool,
 ) -> Result<Option<String>, String> {
     let report = scratch.join("report.jsonl");
@@ -60,7 +60,7 @@ pub fn submit(
         .map(|(_, s)| format!("the application failed ({s})")))
 }
 
-fn command(plan: &Plan<'_>, scratch: &Path, logs: &Path) -> Command {
+fn command(plan: &SparkRun<'_>, scratch: &Path, logs: &Path) -> Command {
     let (driver, spark) = (&plan.hosts[0], plan.spark);
     let mut command = Command::new(program());
     command
@@ -84,7 +84,7 @@ fn command(plan: &Plan<'_>, scratch: &Path, logs: &Path) -> Command {
 fn follow(
     child: u32,
     lines: &mut impl BufRead,
-    outcome: &mut Outcome,
+    outcome: &mut SparkOutcome,
     stop: &AtomicBool,
 ) -> io::Result<bool> {
     let mut part = String::new();
