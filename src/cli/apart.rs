@@ -8,7 +8,7 @@ use std::path::Path;
 
 use super::CliError;
 use crate::config::nearest::did_you_mean;
-use crate::runtime::study::Account;
+use crate::runtime::study::RunAccount;
 
 /// Keys of the policy that say who decides: not what else policies differ in.
 const DECIDES: [&str; 2] = ["scheduler", "external."];
@@ -38,7 +38,7 @@ pub struct Grouping {
 
 /// What a run is of, the most telling first, and its policy.
 #[derive(Clone, Debug, Default)]
-pub struct Keys {
+pub struct RunKeys {
     /// Policy, placement, mechanism, topology, workload, file, as far as they are known.
     base: Vec<(String, String)>,
     options: BTreeMap<String, String>,
@@ -47,7 +47,7 @@ pub struct Keys {
     pooled: Vec<String>,
 }
 
-impl PartialEq for Keys {
+impl PartialEq for RunKeys {
     /// Whether two runs differ in what is not pooled.
     fn eq(&self, other: &Self) -> bool {
         (&self.base, &self.options, &self.settings)
@@ -55,9 +55,9 @@ impl PartialEq for Keys {
     }
 }
 
-impl Eq for Keys {}
+impl Eq for RunKeys {}
 
-impl Keys {
+impl RunKeys {
     /// Of what results have in their head; empty texts say nothing.
     pub fn new(
         base: &[(&str, &str)],
@@ -73,7 +73,7 @@ impl Keys {
     }
 
     /// Of a run in a file.
-    pub fn of(a: &Account, file: &str) -> Self {
+    pub fn of(a: &RunAccount, file: &str) -> Self {
         let placement = a.placement.as_deref().unwrap_or("");
         let base = [
             ("policy", a.policy.as_str()),
@@ -131,7 +131,7 @@ impl Pool {
     /// A run with what it is of, which notes what it has of the keys that are pooled: what two rows
     /// compare is of the same topology or option. Files say where results are, not what they are
     /// of.
-    pub fn of(&self, keys: Keys, mut run: Account) -> (Keys, Account) {
+    pub fn of(&self, keys: RunKeys, mut run: RunAccount) -> (RunKeys, RunAccount) {
         let pooled = self.pool.iter().filter(|k| *k != "file");
         run.pooled = pooled.map(|k| keys.get(k).to_owned()).collect();
         (keys, run)
@@ -141,7 +141,10 @@ impl Pool {
     ///
     /// # Errors
     /// The first that is not, and which there are.
-    pub fn check<'a>(&self, runs: impl Iterator<Item = &'a Keys> + Clone) -> Result<(), CliError> {
+    pub fn check<'a>(
+        &self,
+        runs: impl Iterator<Item = &'a RunKeys> + Clone,
+    ) -> Result<(), CliError> {
         known("--pool", &self.pool, runs)
     }
 }
@@ -149,9 +152,9 @@ impl Pool {
 fn known<'a>(
     option: &str,
     keys: &[String],
-    runs: impl Iterator<Item = &'a Keys>,
+    runs: impl Iterator<Item = &'a RunKeys>,
 ) -> Result<(), CliError> {
-    let all: BTreeSet<&str> = runs.flat_map(Keys::scene).collect();
+    let all: BTreeSet<&str> = runs.flat_map(RunKeys::scene).collect();
     let unknown = keys.iter().find(|k| !all.contains(k.as_str()));
     let list = || all.iter().copied().collect::<Vec<_>>().join(", ");
     let why = |k: &String| {
@@ -166,11 +169,11 @@ fn known<'a>(
 
 /// A table: what all its runs have in common and those of others have not, and its rows.
 #[derive(Clone, Debug)]
-pub struct Table<T> {
+pub struct RunsTable<T> {
     /// By key.
     pub scene: Vec<(String, String)>,
     /// Rows, with the runs of each.
-    pub rows: Vec<(Keys, Vec<T>)>,
+    pub rows: Vec<(RunKeys, Vec<T>)>,
     /// What was pooled, with all its values.
     pub pooled: Vec<(String, Vec<String>)>,
 }
@@ -180,7 +183,7 @@ impl Grouping {
     ///
     /// # Errors
     /// Keys that the runs do not have.
-    pub fn tables<T>(&self, runs: Vec<(Keys, T)>) -> Result<Vec<Table<T>>, CliError> {
+    pub fn tables<T>(&self, runs: Vec<(RunKeys, T)>) -> Result<Vec<RunsTable<T>>, CliError> {
         self.pool.check(runs.iter().map(|r| &r.0))?;
         let given = self
             .by
@@ -188,7 +191,7 @@ impl Grouping {
             .map(|by| by.iter().filter(|k| *k != "none").cloned().collect::<Vec<_>>());
         given.as_ref().map_or(Ok(()), |by| known("--by", by, runs.iter().map(|r| &r.0)))?;
         let by = given.clone().unwrap_or_else(|| {
-            let all: Vec<&Keys> = runs.iter().map(|r| &r.0).collect();
+            let all: Vec<&RunKeys> = runs.iter().map(|r| &r.0).collect();
             let apart = |k: &String| {
                 !["mechanism", "file"].contains(&k.as_str()) && !self.pool.pool.contains(k)
             };
@@ -200,14 +203,14 @@ impl Grouping {
         Ok(self.split(runs, if alone { &[] } else { &by }))
     }
 
-    fn split<T>(&self, runs: Vec<(Keys, T)>, by: &[String]) -> Vec<Table<T>> {
-        let mut tables: Vec<Table<T>> = vec![];
+    fn split<T>(&self, runs: Vec<(RunKeys, T)>, by: &[String]) -> Vec<RunsTable<T>> {
+        let mut tables: Vec<RunsTable<T>> = vec![];
         for (keys, run) in runs {
             let scene: Vec<(String, String)> =
                 by.iter().map(|k| (k.clone(), keys.get(k).to_owned())).collect();
             let at = tables.iter().position(|t| t.scene == scene).unwrap_or_else(|| {
                 let pooled = self.pool.pool.iter().map(|k| (k.clone(), vec![])).collect();
-                tables.push(Table { scene, rows: vec![], pooled });
+                tables.push(RunsTable { scene, rows: vec![], pooled });
                 tables.len() - 1
             });
             for (key, values) in &mut tables[at].pooled {
@@ -226,7 +229,7 @@ impl Grouping {
     }
 }
 
-impl<T> Table<T> {
+impl<T> RunsTable<T> {
     /// What its runs have in common, for the line above it; empty of the only table.
     pub fn caption(&self) -> String {
         said(&self.scene)
@@ -253,7 +256,7 @@ fn part(key: &str, value: &str) -> String {
 }
 
 /// Keys, but for the policy's own, in which runs differ.
-pub fn scenes(all: &[&Keys]) -> Vec<String> {
+pub fn scenes(all: &[&RunKeys]) -> Vec<String> {
     let mut names: Vec<&str> = vec![];
     all.iter().flat_map(|k| k.scene()).for_each(|k| {
         if !names.contains(&k) {
@@ -279,10 +282,10 @@ pub fn files(all: &[&Path]) -> Vec<String> {
 /// The names of rows: who decides and what was run, as far as rows differ in it, and the fewest of
 /// their other keys that together tell all apart, the most telling first; all that differ, if none
 /// do.
-pub fn labels(rows: &[&Keys]) -> Vec<String> {
+pub fn labels(rows: &[&RunKeys]) -> Vec<String> {
     let Some(first) = rows.first() else { return vec![] };
     type Candidate = (String, Vec<String>);
-    let candidate = |key: &str, of: &dyn Fn(&Keys) -> String| -> Option<Candidate> {
+    let candidate = |key: &str, of: &dyn Fn(&RunKeys) -> String| -> Option<Candidate> {
         let values: Vec<String> = rows.iter().map(|r| of(r)).collect();
         values.iter().any(|v| *v != values[0]).then(|| (key.to_owned(), values))
     };
@@ -297,13 +300,14 @@ pub fn labels(rows: &[&Keys]) -> Vec<String> {
     // A name without one of these would call all that differs the work of the others.
     let always = (1_usize << candidates.len().min(TRIED)) - 1;
     // What policies of one name differ in.
-    let same = |a: &Keys, b: &Keys| a.get("policy") == b.get("policy");
+    let same = |a: &RunKeys, b: &RunKeys| a.get("policy") == b.get("policy");
     let settings: BTreeSet<&String> = rows.iter().flat_map(|r| r.settings.keys()).collect();
     let split = |k: &&String| {
-        let differ = |a: &Keys, b: &Keys| same(a, b) && a.settings.get(*k) != b.settings.get(*k);
+        let differ =
+            |a: &RunKeys, b: &RunKeys| same(a, b) && a.settings.get(*k) != b.settings.get(*k);
         !options.contains(k) && rows.iter().any(|a| rows.iter().any(|b| differ(a, b)))
     };
-    let value = |r: &Keys, k: &str| part(k, r.settings.get(k).map_or("", String::as_str));
+    let value = |r: &RunKeys, k: &str| part(k, r.settings.get(k).map_or("", String::as_str));
     let split = settings.into_iter().filter(split);
     candidates.extend(split.filter_map(|k| candidate(k, &|r| value(r, k))));
     candidates.extend(base("file"));
@@ -350,12 +354,12 @@ pub fn labels(rows: &[&Keys]) -> Vec<String> {
 
 /// What else policies differ in than who decides, a line; empty if in nothing. `rows`: their names
 /// and keys.
-pub fn differences(rows: &[(String, &Keys)]) -> Vec<(String, Vec<(String, String)>)> {
+pub fn differences(rows: &[(String, &RunKeys)]) -> Vec<(String, Vec<(String, String)>)> {
     let keys: BTreeSet<&String> = rows.iter().flat_map(|r| r.1.settings.keys()).collect();
     let decides = |k: &str| DECIDES.iter().any(|d| k == *d || d.ends_with('.') && k.starts_with(d));
     // Results of older versions do not say what their policy was.
     let known = rows.iter().all(|r| !r.1.settings.is_empty());
-    let value = |r: &Keys, k: &String| r.settings.get(k).cloned().unwrap_or_else(|| "-".into());
+    let value = |r: &RunKeys, k: &String| r.settings.get(k).cloned().unwrap_or_else(|| "-".into());
     let differ = |k: &&String| {
         known && !decides(k) && rows.iter().any(|r| value(r.1, k) != value(rows[0].1, k))
     };
@@ -369,17 +373,17 @@ pub fn differences(rows: &[(String, &Keys)]) -> Vec<(String, Vec<(String, String
 mod tests {
     use super::*;
 
-    fn keys(text: &str, options: &[(&str, &str)], settings: &[(&str, &str)]) -> Keys {
+    fn keys(text: &str, options: &[(&str, &str)], settings: &[(&str, &str)]) -> RunKeys {
         let parts: Vec<&str> = text.split(' ').collect();
         let names = ["policy", "mechanism", "topology", "workload", "file"];
         let base: Vec<(&str, &str)> = names.into_iter().zip(parts).collect();
         let map = |all: &[(&str, &str)]| {
             all.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()
         };
-        Keys::new(&base, map(options), map(settings))
+        RunKeys::new(&base, map(options), map(settings))
     }
 
-    fn named(rows: &[Keys]) -> Vec<String> {
+    fn named(rows: &[RunKeys]) -> Vec<String> {
         labels(&rows.iter().collect::<Vec<_>>())
     }
 
@@ -479,12 +483,16 @@ mod tests {
             )
         };
         let [a, b] = [row("a", "5ms", "edmonds"), row("b", "20ms", "external")];
-        let of = |rows: &[&(String, Keys)]| {
+        let of = |rows: &[&(String, RunKeys)]| {
             differences(&rows.iter().map(|r| (r.0.clone(), &r.1)).collect::<Vec<_>>())
         };
         let pair = |n: &str, v: &str| (n.to_owned(), v.to_owned());
         assert_eq!(of(&[&a, &b]), [("lead".to_owned(), vec![pair("a", "5ms"), pair("b", "20ms")])]);
         assert_eq!(of(&[&a, &row("c", "5ms", "x")]), []);
-        assert_eq!(of(&[&a, &("old".into(), Keys::default())]), [], "an old result does not say");
+        assert_eq!(
+            of(&[&a, &("old".into(), RunKeys::default())]),
+            [],
+            "an old result does not say"
+        );
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::CliError;
 use super::log::say;
-use crate::runtime::report::caveats::{Caveat, Kind, disqualifies};
+use crate::runtime::report::caveats::{Caveat, CaveatKind, disqualifies};
 use crate::runtime::settings::RunPlan;
 use crate::workload::Taken;
 
@@ -67,10 +67,9 @@ pub fn unplaced<'a>(plans: impl IntoIterator<Item = &'a RunPlan>) -> impl Iterat
 
 /// What became of a file, by the caveats of a result that was made of it.
 pub fn say_caveats_of_input(file: &Path, caveats: &[Caveat]) {
-    for c in caveats
-        .iter()
-        .filter(|c| matches!(c.kind, Kind::Folded | Kind::LeftOut | Kind::JobsAsCoflows))
-    {
+    for c in caveats.iter().filter(|c| {
+        matches!(c.kind, CaveatKind::Folded | CaveatKind::LeftOut | CaveatKind::JobsAsCoflows)
+    }) {
         say!("note: {}: {c}", file.display());
     }
 }
@@ -79,7 +78,7 @@ pub fn say_caveats_of_input(file: &Path, caveats: &[Caveat]) {
 mod tests {
     use super::*;
 
-    fn caveat(kind: Kind) -> Caveat {
+    fn caveat(kind: CaveatKind) -> Caveat {
         Caveat {
             kind,
             count: 3,
@@ -90,7 +89,8 @@ mod tests {
 
     #[test]
     fn a_run_of_the_fallback_is_refused_unless_it_is_allowed() {
-        let (broken, late) = (vec![caveat(Kind::Fallback)], vec![caveat(Kind::LateAnswers)]);
+        let (broken, late) =
+            (vec![caveat(CaveatKind::Fallback)], vec![caveat(CaveatKind::LateAnswers)]);
         let no = Allow::default().accept("mine", &broken).unwrap_err();
         assert_eq!(no.code(), 1);
         assert_eq!(

@@ -9,17 +9,17 @@ use crate::config::shipped::Shelf;
 
 /// Keys of the files that are changed for this run
 #[derive(clap::Args, Clone, Debug, Default)]
-pub struct Changes {
+pub struct KeyChanges {
     /// Changes a key of the topology or of every policy: ocs.0.delta=50ms, interval=200ms; list
     /// items are numbers from 0. May be given several times. A key of both files has topology. or
     /// policy. before it
-    #[arg(id = "set", long = "set", value_name = "KEY=VALUE", value_parser = Change::parse)]
-    pub all: Vec<Change>,
+    #[arg(id = "set", long = "set", value_name = "KEY=VALUE", value_parser = KeyChange::parse)]
+    pub all: Vec<KeyChange>,
 }
 
 /// One key and its new value.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Change {
+pub struct KeyChange {
     /// As it was given.
     pub key: String,
     /// As it was given.
@@ -34,7 +34,7 @@ fn keys(schema: &serde_json::Value) -> Vec<String> {
     schema["properties"].as_object().into_iter().flatten().map(|(k, _)| k.clone()).collect()
 }
 
-impl Change {
+impl KeyChange {
     /// Reads `KEY=VALUE`.
     ///
     /// # Errors
@@ -119,9 +119,9 @@ pub fn changed(
     text: String,
     file: &str,
     shelf: Shelf,
-    changes: &[Change],
+    changes: &[KeyChange],
 ) -> Result<String, CliError> {
-    let mine: Vec<&Change> = changes.iter().filter(|c| c.shelf == shelf).collect();
+    let mine: Vec<&KeyChange> = changes.iter().filter(|c| c.shelf == shelf).collect();
     // What is no YAML is reported by its own reader, with its place.
     let Some(mut value) = (!mine.is_empty()).then(|| config::as_json(&text).ok()).flatten() else {
         return Ok(text);
@@ -140,8 +140,8 @@ mod tests {
     use super::*;
 
     fn topology(changes: &[&str]) -> Result<crate::topology::Topology, String> {
-        let all: Vec<Change> =
-            changes.iter().map(|c| Change::parse(c)).collect::<Result<_, _>>()?;
+        let all: Vec<KeyChange> =
+            changes.iter().map(|c| KeyChange::parse(c)).collect::<Result<_, _>>()?;
         let text = crate::testing::shipped("topologies/hybrid-4x2.yaml");
         let text = changed(text, "t", Shelf::Topologies, &all).map_err(|e| e.to_string())?;
         config::read_topology(&text, "t").map_err(|e| e.to_string())
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn a_key_that_a_policy_leaves_out_is_added() {
-        let change = Change::parse("elephants.threshold=1MB").unwrap();
+        let change = KeyChange::parse("elephants.threshold=1MB").unwrap();
         let text = changed(
             "name: p\ninterval: 100ms\ndemand: backlog\nscheduler: edmonds\n".into(),
             "p",

@@ -15,14 +15,14 @@ use super::numbers::several;
 use super::tables::word;
 use super::{CliError, limits, print, results, sketch, write_sheet};
 use crate::coflows::network::{NetworkKind, Service};
-use crate::config::{self, ConfigError, Format, JobsReading, Load, yaml};
+use crate::config::{self, ConfigError, Format, JobsReading, SimulationLoad, yaml};
 use crate::control::policy::{CircuitPolicy, SchedulerKind};
 use crate::draw;
 use crate::runtime::open;
 use crate::runtime::report::form::FORMAT;
 use crate::runtime::result_schema;
 use crate::runtime::settings::RunPlan;
-use crate::runtime::study::{Account, AnyResult};
+use crate::runtime::study::{AnyResult, RunAccount};
 use crate::topology::graph::Graph;
 use crate::topology::{Plane, Topology};
 use crate::units::{BitRate, Bytes};
@@ -40,7 +40,7 @@ pub struct Args {
     files: Vec<PathBuf>,
     /// Prints the JSON Schema of a kind of file instead
     #[arg(long, value_enum, conflicts_with = "files")]
-    schema: Option<Kind>,
+    schema: Option<FileKind>,
     /// Lets ports or nodes of a trace that the topology has no host for fall on hosts that it has,
     /// as `simulate --fold` does
     #[arg(long, conflicts_with = "schema")]
@@ -53,7 +53,7 @@ pub struct Args {
 
 /// The kinds of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Kind {
+enum FileKind {
     /// A network
     Topology,
     /// How circuits are decided
@@ -66,9 +66,10 @@ enum Kind {
     Result,
 }
 
-const KINDS: [Kind; 4] = [Kind::Topology, Kind::Policy, Kind::Workload, Kind::Jobs];
+const KINDS: [FileKind; 4] =
+    [FileKind::Topology, FileKind::Policy, FileKind::Workload, FileKind::Jobs];
 
-impl Kind {
+impl FileKind {
     /// The JSON Schema, whose id has the version of the form: that of the program, or of results
     /// their own.
     fn schema(self) -> Value {
@@ -104,7 +105,7 @@ struct File {
 
 /// What the files turned out to be.
 #[derive(Default)]
-struct Found {
+struct CheckedFiles {
     topologies: Vec<Topology>,
     policies: Vec<RunPlan>,
     workloads: Vec<File>,
@@ -128,7 +129,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
         );
     }
     let mut files = Vec::new();
-    let mut found = Found { fold: args.fold, ..Found::default() };
+    let mut found = CheckedFiles { fold: args.fold, ..CheckedFiles::default() };
     for path in &args.files {
         match read(path) {
             Ok(file) => files.push(file),
@@ -178,10 +179,10 @@ fn read(path: &Path) -> Result<File, CliError> {
 }
 
 /// Every file by itself, then those that belong together.
-fn check(files: Vec<File>, mut found: Found) -> Found {
+fn check(files: Vec<File>, mut found: CheckedFiles) -> CheckedFiles {
     for file in files {
         match kind(&file) {
-            Ok(Kind::Topology) => match config::read_topology(&file.text, &file.name) {
+            Ok(FileKind::Topology) => match config::read_topology(&file.text, &file.name) {
                 Ok(t) => {
                     let _ = writeln!(
                         found.said,
@@ -194,7 +195,7 @@ fn check(files: Vec<File>, mut found: Found) -> Found {
                 }
                 Err(e) => found.errors.push(e.to_string()),
             },
-            Ok(Kind::Policy) => match config::read_policy(&file.text, &file.name) {
+            Ok(FileKind::Policy) => match config::read_policy(&file.text, &file.name) {
                 Ok(p) => {
                     let _ = writeln!(
                         found.said,
@@ -207,12 +208,12 @@ fn check(files: Vec<File>, mut found: Found) -> Found {
                 }
                 Err(e) => found.errors.push(e.to_string()),
             },
-            Ok(Kind::Workload) => found.workloads.push(file),
-            Ok(Kind::Result) => match results::parse(&file.text, Path::new(&file.name)) {
+            Ok(FileKind::Workload) => found.workloads.push(file),
+            Ok(FileKind::Result) => match results::parse(&file.text, Path::new(&file.name)) {
                 Ok(all) => found.said.push_str(&describe_results(&file.name, &all)),
                 Err(e) => found.errors.push(e.to_string()),
             },
-            Ok(Kind::Jobs) => {
+            Ok(FileKind::Jobs) => {
                 match config::read_any_jobs(&file.text, &file.name, &JobsReading::default()) {
                     Ok(list) => {
                         found.said.push_str(&describe(&file.name, &list));
@@ -247,7 +248,7 @@ fn check(files: Vec<File>, mut found: Found) -> Found {
 
 /// Policies: each must fit one of the topologies, if there are any. Those that it does not fit are
 /// named.
-fn policies(found: &mut Found) {
+fn policies(found: &mut CheckedFiles) {
     for p in &found.policies {
         let fits: Vec<(&Topology, Result<(), ConfigError>)> =
             found.topologies.iter().map(|t| (t, config::fit(t, p))).collect();
@@ -284,7 +285,7 @@ fn runs_jobs(t: &Topology, p: &RunPlan, list: &JobList) -> Result<Option<String>
 }
 
 /// Networks for which this machine lacks the memory of a run, even of one without circuits.
-fn too_large(found: &Found) -> Vec<String> {
+fn too_large(found: &CheckedFiles) -> Vec<String> {
     let least = RunPlan::from(CircuitPolicy {
         scheduler: SchedulerKind::EpsOnly,
         ..CircuitPolicy::default()
@@ -293,7 +294,7 @@ fn too_large(found: &Found) -> Vec<String> {
     let refused = found
         .topologies
         .iter()
-        .filter_map(|t| limits::fits_into_memory(t, by, Load::default()).err());
+        .filter_map(|t| limits::fits_into_memory(t, by, SimulationLoad::default()).err());
     refused.map(|e| e.to_string()).collect()
 }
 
@@ -373,7 +374,7 @@ fn of(file: &File) -> String {
 }
 
 /// Workloads: each must fit one of the topologies; by its form alone if there is none.
-fn workloads(found: &mut Found) {
+fn workloads(found: &mut CheckedFiles) {
     // `too_large` reports a wrong HELIOSTAT_MEMORY.
     let mapping = PortMapping {
         most: limits::most_flows().unwrap_or_default(),
@@ -445,7 +446,7 @@ fn is_result(text: &str) -> bool {
 /// Of what results are.
 fn describe_results(name: &str, all: &[AnyResult]) -> String {
     let of = |r: &AnyResult| {
-        let a = Account::from(r);
+        let a = RunAccount::from(r);
         format!("{} on {} ({})", a.policy, a.topology, a.mechanism)
     };
     let of: BTreeSet<String> = all.iter().map(of).collect();
@@ -457,18 +458,18 @@ fn describe_results(name: &str, all: &[AnyResult]) -> String {
 }
 
 /// Tells what a file is by its keys.
-fn kind(file: &File) -> Result<Kind, ConfigError> {
+fn kind(file: &File) -> Result<FileKind, ConfigError> {
     if is_result(&file.text) {
-        return Ok(Kind::Result);
+        return Ok(FileKind::Result);
     }
     match config::format_of(&file.text) {
         Format::Coflows | Format::Jobs => {}
-        foreign if foreign.is_jobs() => return Ok(Kind::Jobs),
-        _ => return Ok(Kind::Workload),
+        foreign if foreign.is_jobs() => return Ok(FileKind::Jobs),
+        _ => return Ok(FileKind::Workload),
     }
     config::of_no_format(&file.text, &file.name).map_or(Ok(()), Err)?;
     let keys = yaml::keys(&file.text, &file.name)?;
-    let score = |kind: Kind| kind.keys().iter().filter(|k| keys.contains(k)).count();
+    let score = |kind: FileKind| kind.keys().iter().filter(|k| keys.contains(k)).count();
     let best = KINDS.into_iter().rev().max_by_key(|&k| score(k)).filter(|&k| score(k) > 0);
     best.ok_or_else(|| {
         let allowed =

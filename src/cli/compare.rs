@@ -9,15 +9,15 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::apart::{self, Grouping, Keys};
-use super::tables::{self, Rows, ratio};
+use super::apart::{self, Grouping, RunKeys};
+use super::tables::{self, TextTable, ratio};
 use super::{CliError, DocumentOutput, print, results, study};
 use crate::coflows::CoflowRecord;
 use crate::ids::CoflowId;
 use crate::runtime::report::RunResult;
 use crate::runtime::report::caveats::Caveat;
 use crate::runtime::spans::percentile;
-use crate::runtime::study::{AnyResult, Group, Study};
+use crate::runtime::study::{AnyResult, PolicyRuns, Study};
 use crate::units::{Bytes, Span};
 
 /// Compares results with the first: runs of the same coflows or jobs, one or repeated ones a file
@@ -50,11 +50,11 @@ pub struct Args {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
     /// What the first run was.
-    pub a: Label,
+    pub a: RunLabel,
     /// What the second run was.
-    pub b: Label,
+    pub b: RunLabel,
     /// By coflow.
-    pub coflows: Vec<Line>,
+    pub coflows: Vec<ComparedCoflow>,
     /// Mean of the coflows' ratios; absent if no coflow has one.
     pub mean_ratio: Option<f64>,
     /// Mean of the coflows' distances from a ratio of one.
@@ -63,7 +63,7 @@ pub struct Comparison {
 
 /// What a run was, and its sums.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Label {
+pub struct RunLabel {
     /// Topology, policy, mechanism.
     pub run: String,
     /// First arrival to last finish.
@@ -88,7 +88,7 @@ pub struct Label {
 
 /// One coflow in both runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Line {
+pub struct ComparedCoflow {
     /// Its number.
     pub id: CoflowId,
     /// Its name.
@@ -123,7 +123,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     let unlike = |why: String| {
         CliError::Invalid(format!("{} and {}: {why}", a_file.display(), b_file.display()))
     };
-    let names = Names::of(&read);
+    let names = RunNames::of(&read);
     match (&a[..], &b[..]) {
         ([AnyResult::Coflows(x)], [AnyResult::Coflows(y)]) => {
             let c = compare(x, y).map_err(unlike)?;
@@ -151,14 +151,14 @@ pub fn run(args: &Args) -> Result<(), CliError> {
 }
 
 /// What tables call two runs: what tells them apart.
-pub struct Names {
+pub struct RunNames {
     a: String,
     b: String,
     /// Lines about what their policies differ in.
     differences: String,
 }
 
-impl Names {
+impl RunNames {
     /// As rows of more than two results are called; by their files, if nothing else tells them
     /// apart.
     fn of(read: &[(&Path, Vec<AnyResult>)]) -> Self {
@@ -203,8 +203,8 @@ impl Names {
     }
 
     /// The table of the sums, without its rows.
-    fn sums(&self) -> Rows {
-        Rows::new(&["summary", &self.a, &self.b, &self.ratio()])
+    fn sums(&self) -> TextTable {
+        TextTable::new(&["summary", &self.a, &self.b, &self.ratio()])
     }
 }
 
@@ -217,12 +217,12 @@ fn several(args: &Args, read: &[(&Path, Vec<AnyResult>)]) -> Result<(), CliError
 }
 
 /// Completion times by class over those of the first.
-fn by_class(read: &[(&Path, Vec<AnyResult>)]) -> Rows {
+fn by_class(read: &[(&Path, Vec<AnyResult>)]) -> TextTable {
     study::normalised(&Study::new(&rows(read).into_iter().map(|r| r.0).collect::<Vec<_>>()))
 }
 
 /// Two runs as rows of one table, whatever they differ in.
-fn rows(read: &[(&Path, Vec<AnyResult>)]) -> Vec<(Group, Keys)> {
+fn rows(read: &[(&Path, Vec<AnyResult>)]) -> Vec<(PolicyRuns, RunKeys)> {
     let one = Grouping { by: Some(vec![]), ..Grouping::default() };
     let tables = groups::tables(read, &one).unwrap_or_default();
     tables.into_iter().next().map(groups::rows).unwrap_or_default()
@@ -232,9 +232,9 @@ fn rows(read: &[(&Path, Vec<AnyResult>)]) -> Vec<(Group, Keys)> {
 fn show(
     output: DocumentOutput,
     c: &impl Serialize,
-    tables: impl Fn() -> Vec<Rows>,
-    (classes, remarks): (&Rows, &str),
-    exact: impl Fn() -> Rows,
+    tables: impl Fn() -> Vec<TextTable>,
+    (classes, remarks): (&TextTable, &str),
+    exact: impl Fn() -> TextTable,
 ) -> Result<(), CliError> {
     print(&match output {
         DocumentOutput::Json => tables::json(c),
@@ -293,9 +293,9 @@ pub fn compare(a: &RunResult, b: &RunResult) -> Result<Comparison, String> {
     let line = |((id, name, bytes), cct_a): ((CoflowId, String, Bytes), Option<Span>)| {
         let cct_b = in_b[&(id, name.clone(), bytes)];
         let ratio = cct_a.zip(cct_b).and_then(|(x, y)| ratio(y, x));
-        Line { id, name, bytes, cct_a, cct_b, ratio }
+        ComparedCoflow { id, name, bytes, cct_a, cct_b, ratio }
     };
-    let coflows: Vec<Line> = in_a.into_iter().map(line).collect();
+    let coflows: Vec<ComparedCoflow> = in_a.into_iter().map(line).collect();
     let ratios: Vec<f64> = coflows.iter().filter_map(|l| l.ratio).collect();
     let mean = |f: fn(f64) -> f64| {
         (!ratios.is_empty())
@@ -310,9 +310,9 @@ pub fn compare(a: &RunResult, b: &RunResult) -> Result<Comparison, String> {
     })
 }
 
-fn label(r: &RunResult) -> Label {
+fn label(r: &RunResult) -> RunLabel {
     let s = &r.summary;
-    Label {
+    RunLabel {
         run: format!("{} {} {}", r.topology, r.policy, r.mechanism),
         makespan: s.makespan,
         average_cct: s.average_cct,
@@ -324,9 +324,9 @@ fn label(r: &RunResult) -> Label {
     }
 }
 
-fn lines(c: &Comparison, names: &Names) -> Rows {
+fn lines(c: &Comparison, names: &RunNames) -> TextTable {
     let [a, b] = names.both("CCT");
-    let mut rows = Rows::new(&["coflow", "bytes", &a, &b, "difference", &names.ratio()]);
+    let mut rows = TextTable::new(&["coflow", "bytes", &a, &b, "difference", &names.ratio()]);
     let cct = |s: Option<Span>| s.map_or("unfinished".into(), tables::span);
     for l in &c.coflows {
         let difference = l.cct_a.zip(l.cct_b).map_or("-".into(), |(a, b)| difference(a, b));
@@ -351,7 +351,7 @@ fn difference(a: Span, b: Span) -> String {
     }
 }
 
-fn sums(c: &Comparison, names: &Names) -> Rows {
+fn sums(c: &Comparison, names: &RunNames) -> TextTable {
     let mut rows = names.sums();
     let (a, b) = (&c.a, &c.b);
     let mut row = |name: &str, a: String, b: String, r: Option<f64>| {
@@ -373,8 +373,8 @@ fn sums(c: &Comparison, names: &Names) -> Rows {
     rows
 }
 
-fn exact(c: &Comparison) -> Rows {
-    let mut rows = Rows::new(&["coflow", "bytes", "cct_a_ns", "cct_b_ns", "ratio"]);
+fn exact(c: &Comparison) -> TextTable {
+    let mut rows = TextTable::new(&["coflow", "bytes", "cct_a_ns", "cct_b_ns", "ratio"]);
     let cct = |s: Option<Span>| s.map_or(String::new(), |s| s.0.to_string());
     for l in &c.coflows {
         let ratio = l.ratio.map_or(String::new(), |r| format!("{r:.6}"));
@@ -426,7 +426,7 @@ mod tests {
             (c.mean_ratio.unwrap() - 0.5).abs() < 1e-6
                 && (c.mean_error.unwrap() - 0.5).abs() < 1e-6
         );
-        let names = Names { a: "slow".into(), b: "fast".into(), differences: String::new() };
+        let names = RunNames { a: "slow".into(), b: "fast".into(), differences: String::new() };
         assert_eq!(
             lines(&c, &names).header,
             ["coflow", "bytes", "CCT slow", "CCT fast", "difference", "fast/slow"]
@@ -448,14 +448,14 @@ mod tests {
         let mut other = of(200);
         let AnyResult::Coflows(r) = &mut other[0] else { panic!("coflows") };
         r.policy = "other".into();
-        let names = Names::of(&[(Path::new("x.json"), of(100)), (Path::new("y.json"), other)]);
+        let names = RunNames::of(&[(Path::new("x.json"), of(100)), (Path::new("y.json"), other)]);
         assert_eq!((&*names.b, names.ratio()), ("other", format!("other/{}", names.a)));
-        let names = Names::of(&[(Path::new("x.json"), of(100)), (Path::new("y.json"), of(200))]);
+        let names = RunNames::of(&[(Path::new("x.json"), of(100)), (Path::new("y.json"), of(200))]);
         assert_eq!([names.a, names.b], ["x", "y"]);
         let names =
-            Names::of(&[(Path::new("p/x.json"), of(100)), (Path::new("q/x.json"), of(200))]);
+            RunNames::of(&[(Path::new("p/x.json"), of(100)), (Path::new("q/x.json"), of(200))]);
         assert_eq!([names.a, names.b], ["p/x.json", "q/x.json"]);
-        let names = Names::of(&[(Path::new("x.json"), of(100)), (Path::new("x.json"), of(100))]);
+        let names = RunNames::of(&[(Path::new("x.json"), of(100)), (Path::new("x.json"), of(100))]);
         assert_eq!([names.a, names.b], ["x.json (first)", "x.json (second)"]);
     }
 

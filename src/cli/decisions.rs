@@ -2,7 +2,7 @@
 //! below it one for each placement that lost.
 
 use super::numbers::several;
-use super::tables::{self, Rows};
+use super::tables::{self, TextTable};
 use crate::api::wire::{Decision, Estimate, OrderedBy, PlacedBy, RackTasks};
 use crate::units::{Bytes, Span, Time};
 
@@ -53,8 +53,8 @@ const PROGRAMS: [&str; 26] = [
 ];
 
 /// The rows; `name` says what a job is called.
-pub fn table(all: &[Decision], name: impl Fn(u32) -> String, exact: bool) -> Rows {
-    let mut rows = Rows::new(if exact { &PROGRAMS } else { &PEOPLE });
+pub fn table(all: &[Decision], name: impl Fn(u32) -> String, exact: bool) -> TextTable {
+    let mut rows = TextTable::new(if exact { &PROGRAMS } else { &PEOPLE });
     for d in all {
         let make = if exact { for_programs } else { for_people };
         rows.rows.push(make(d, &name(d.job), (d.estimate.as_ref(), false)));

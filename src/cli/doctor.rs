@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use serde::Serialize;
 
 use super::log::say;
-use super::tables::{self, Rows};
+use super::tables::{self, TextTable};
 use super::{CliError, print, user_namespace};
 use crate::config;
 use crate::config::shipped::Shelf;
@@ -13,9 +13,9 @@ use crate::kernel::features::{self, Feature, Need};
 use crate::kernel::msg::Tcp;
 use crate::kernel::scale::Capacity;
 use crate::kernel::{Mechanism, ownership, rights, sys};
-use crate::runtime::measure::loads::{self, Carried};
-use crate::runtime::measure::switches::{self, Built, Changes, Goodput};
-use crate::runtime::measure::{self, Look};
+use crate::runtime::measure::loads::{self, CarriedFlows};
+use crate::runtime::measure::switches::{self, Built, Goodput, ListChangeTimes};
+use crate::runtime::measure::{self, CircuitLook};
 use crate::runtime::report::MOST_OF_OTHERS;
 use crate::topology::Topology;
 use crate::units::{BitRate, Span};
@@ -39,12 +39,12 @@ pub struct Args {
     switches: bool,
     /// How the result is printed
     #[arg(short, long, value_enum, default_value_t)]
-    output: Output,
+    output: DoctorOutput,
 }
 
 /// How the result is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, clap::ValueEnum)]
-enum Output {
+enum DoctorOutput {
     /// For people
     #[default]
     Table,
@@ -59,24 +59,24 @@ const SEARCH: Span = Span::secs(20);
 
 /// What the doctor found.
 #[derive(Debug, Serialize)]
-struct Report {
+struct DoctorReport {
     features: Vec<Feature>,
     /// What `run` will use; `None` if nothing can run.
     mechanism: Option<&'static str>,
-    looks: Vec<Look>,
+    looks: Vec<CircuitLook>,
     capacity: Option<Capacity>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    switches: Option<Switches>,
+    switches: Option<SwitchMeasures>,
     remarks: Vec<String>,
 }
 
 /// What was measured of networks of packet switches.
 #[derive(Debug, Serialize)]
-struct Switches {
+struct SwitchMeasures {
     goodput: Vec<Goodput>,
     built: Vec<Built>,
-    carried: Vec<Carried>,
-    changes: Changes,
+    carried: Vec<CarriedFlows>,
+    changes: ListChangeTimes,
 }
 
 /// Runs the subcommand.
@@ -87,7 +87,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     // Before a user namespace is entered: there, every user is root.
     let base = ownership::base();
     let mininet = mininet();
-    let mut report = Report {
+    let mut report = DoctorReport {
         features: vec![rights()],
         mechanism: None,
         looks: vec![],
@@ -100,7 +100,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     }
     report.features.push(mininet);
     report.mechanism = mechanism(&report.features).map(Mechanism::name);
-    if args.output == Output::Table {
+    if args.output == DoctorOutput::Table {
         print(&format!(
             "{}\n\n{}\n\n{}\n",
             machine::line(),
@@ -115,7 +115,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
             if args.switches { through_switches(&mut report, m, args.output) } else { Ok(()) }
         }),
     };
-    if args.output == Output::Json {
+    if args.output == DoctorOutput::Json {
         print(&tables::json(&report))?;
     }
     result
@@ -186,7 +186,7 @@ fn features_table(features: &[Feature]) -> String {
     )
 }
 
-fn verdict(report: &Report) -> String {
+fn verdict(report: &DoctorReport) -> String {
     match report.mechanism {
         Some(m) => format!("`heliostat run` will carry circuits by `{m}`."),
         None => "`heliostat run` cannot work here.".into(),
@@ -195,10 +195,10 @@ fn verdict(report: &Report) -> String {
 
 /// Measures, prints the table, and leaves the note for `run`.
 fn measured(
-    report: &mut Report,
+    report: &mut DoctorReport,
     m: Mechanism,
     base: &std::path::Path,
-    output: Output,
+    output: DoctorOutput,
 ) -> Result<(), CliError> {
     for other in ownership::running(base) {
         report.remarks.push(format!(
@@ -214,8 +214,8 @@ fn measured(
         )));
     }
     let failed = |e: std::io::Error| CliError::Failed(format!("measuring failed: {e}"));
-    let tell = |l: &Look| {
-        if output != Output::Json {
+    let tell = |l: &CircuitLook| {
+        if output != DoctorOutput::Json {
             say!("{} racks at {}: the worst carried {:.1} %", l.racks, l.rate, l.worst * 100.0);
         }
     };
@@ -261,19 +261,23 @@ const FLOWS: [BitRate; 2] = [BitRate::mbit(1000), BitRate::mbit(100)];
 /// Larger networks take many seconds to build.
 const MOST_LINKS: usize = 700;
 
-impl Output {
+impl DoctorOutput {
     /// How tables are written; not at all in JSON.
-    fn text(self) -> Option<fn(&Rows) -> String> {
+    fn text(self) -> Option<fn(&TextTable) -> String> {
         match self {
-            Self::Table => Some(Rows::table),
-            Self::Markdown => Some(Rows::markdown),
+            Self::Table => Some(TextTable::table),
+            Self::Markdown => Some(TextTable::markdown),
             Self::Json => None,
         }
     }
 }
 
 /// Measures networks of packet switches, and prints the tables.
-fn through_switches(report: &mut Report, m: Mechanism, output: Output) -> Result<(), CliError> {
+fn through_switches(
+    report: &mut DoctorReport,
+    m: Mechanism,
+    output: DoctorOutput,
+) -> Result<(), CliError> {
     let failed =
         |e: std::io::Error| CliError::Failed(format!("measuring networks of switches failed: {e}"));
     let goodput = RATES
@@ -298,14 +302,14 @@ fn through_switches(report: &mut Report, m: Mechanism, output: Output) -> Result
     for t in shipped.iter().filter(few) {
         for rate in FLOWS {
             let found = loads::carried(t, rate, m).map_err(failed)?;
-            if output != Output::Json {
+            if output != DoctorOutput::Json {
                 say!("{}: {} flows of {rate} had their rate", t.name, found.flows);
             }
             carried.push(found);
         }
     }
     let found =
-        Switches { goodput, built, carried, changes: switches::changes(m).map_err(failed)? };
+        SwitchMeasures { goodput, built, carried, changes: switches::changes(m).map_err(failed)? };
     if let Some(text) = output.text() {
         let asks = |b: &Built| {
             shipped
@@ -320,12 +324,12 @@ fn through_switches(report: &mut Report, m: Mechanism, output: Output) -> Result
 }
 
 fn switches_tables(
-    s: &Switches,
+    s: &SwitchMeasures,
     too_much: impl Fn(&Built) -> Option<String>,
-    text: fn(&Rows) -> String,
+    text: fn(&TextTable) -> String,
 ) -> String {
     let processors = |p: Option<f64>| p.map_or("-".into(), |p| format!("{p:.3}"));
-    let mut flows = Rows::new(&[
+    let mut flows = TextTable::new(&[
         "links of",
         "switches",
         "of what the rate allows",
@@ -339,7 +343,7 @@ fn switches_tables(
             processors(g.processors),
         ]);
     }
-    let mut built = Rows::new(&[
+    let mut built = TextTable::new(&[
         "network",
         "nodes",
         "links",
@@ -362,7 +366,7 @@ fn switches_tables(
             .concat(),
         );
     }
-    let mut carried = Rows::new(&[
+    let mut carried = TextTable::new(&[
         "network",
         "flows of",
         "at once",
@@ -382,7 +386,7 @@ fn switches_tables(
             work,
         ]);
     }
-    let Changes { median, p99 } = s.changes;
+    let ListChangeTimes { median, p99 } = s.changes;
     let (median, p99) = (tables::span(median), tables::span(p99));
     let [flows, built, carried] = [flows, built, carried].map(|rows| text(&rows));
     format!(
@@ -394,8 +398,8 @@ fn switches_tables(
 const LOOKS: &str = "Measured: all racks send at once, and a scale is carried if each has its rate. In the order of the search; a scale that just fails\n\
                      is looked at once more.";
 
-fn looks_table(looks: &[Look]) -> Rows {
-    let mut rows = Rows::new(&[
+fn looks_table(looks: &[CircuitLook]) -> TextTable {
+    let mut rows = TextTable::new(&[
         "racks",
         "circuits of",
         "all racks together",
@@ -449,8 +453,8 @@ fn together(c: &Capacity) -> String {
     )
 }
 
-fn capacity_table(c: &Capacity) -> Rows {
-    let mut rows = Rows::new(&["circuits of", "this machine carries at once"]);
+fn capacity_table(c: &Capacity) -> TextTable {
+    let mut rows = TextTable::new(&["circuits of", "this machine carries at once"]);
     for (of, total) in
         [("1 Gb/s and more", c.fast), ("250 Mb/s and more", c.middle), ("less", c.slow)]
     {

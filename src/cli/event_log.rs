@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::api::wire;
 use crate::control::record::Record;
 use crate::runtime::jobs::simulate as of_jobs;
-use crate::runtime::report::{Names, Origin};
+use crate::runtime::report::{ResultNames, ResultOrigin};
 use crate::scheduler::SchedulerAction;
 use crate::units::Time;
 
@@ -16,7 +16,7 @@ const FORMAT: u32 = 1;
 /// By which clock a log's times are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Clock {
+pub enum LogClock {
     /// A simulation's, which begins with the run.
     Virtual,
     /// The daemon's, which begins with it; a live result says in `zero_ns` when its own zero was by
@@ -26,13 +26,13 @@ pub enum Clock {
 
 /// The first line of an event log: what ran. Logs of older versions have none.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Head {
+pub struct EventLogHead {
     /// The log's format.
     event_log: u32,
     /// Heliostat's version, as results have it.
     pub version: String,
     /// Whose times the log has.
-    pub clock: Clock,
+    pub clock: LogClock,
     /// `timed`, `netlink` or `sim`.
     pub mechanism: String,
     /// Name of the topology.
@@ -51,9 +51,9 @@ pub struct Head {
     pub started_at: Option<String>,
 }
 
-impl Head {
+impl EventLogHead {
     /// Of a run that comes from `origin`.
-    pub fn new(clock: Clock, origin: &Origin, of: Names<'_>) -> Self {
+    pub fn new(clock: LogClock, origin: &ResultOrigin, of: ResultNames<'_>) -> Self {
         Self {
             event_log: FORMAT,
             version: origin.version.clone(),
@@ -99,15 +99,15 @@ pub fn of_network(record: &Record) -> String {
 }
 
 /// A line of a run of jobs, newline included.
-pub fn of_jobs(line: &of_jobs::Line) -> String {
+pub fn of_jobs(line: &of_jobs::EventLogLine) -> String {
     #[derive(Serialize)]
     struct Wanted<'a> {
         at_ns: Time,
         job_action: &'a SchedulerAction,
     }
     match line {
-        of_jobs::Line::Network(record) => of_network(record),
-        of_jobs::Line::Jobs { at, job_action } => text(&Wanted { at_ns: *at, job_action }),
+        of_jobs::EventLogLine::Network(record) => of_network(record),
+        of_jobs::EventLogLine::Jobs { at, job_action } => text(&Wanted { at_ns: *at, job_action }),
     }
 }
 
@@ -172,8 +172,10 @@ mod tests {
             record(RecordedEvent::Cycle { cycle: 2, demand: Bytes(3), ops: 4, late: true }),
             "{\"seq\":0,\"at_ns\":1,\"event\":\"cycle\",\"cycle\":2,\"demand_bytes\":3,\"ops\":4,\"late\":true}\n"
         );
-        let line =
-            of_jobs::Line::Jobs { at: Time(1), job_action: &SchedulerAction::FinishJob(JobId(2)) };
+        let line = of_jobs::EventLogLine::Jobs {
+            at: Time(1),
+            job_action: &SchedulerAction::FinishJob(JobId(2)),
+        };
         assert_eq!(of_jobs(&line), "{\"at_ns\":1,\"job_action\":{\"FinishJob\":2}}\n");
         assert!(
             is_of_jobs(&of_jobs(&line))
@@ -183,9 +185,9 @@ mod tests {
 
     #[test]
     fn a_head_says_what_ran_and_later_formats_are_refused() {
-        let origin = Origin { seed: Some(7), ..Origin::default() };
-        let of = |workload| Names { mechanism: "sim", topology: "t", policy: "p", workload };
-        let head = Head::new(Clock::Virtual, &origin, of("w"));
+        let origin = ResultOrigin { seed: Some(7), ..ResultOrigin::default() };
+        let of = |workload| ResultNames { mechanism: "sim", topology: "t", policy: "p", workload };
+        let head = EventLogHead::new(LogClock::Virtual, &origin, of("w"));
         let line = head.line();
         assert!(
             line.starts_with("{\"event_log\":1,\"version\":\"")
@@ -193,10 +195,10 @@ mod tests {
                 && line.contains("\"seed\":7"),
             "{line}"
         );
-        assert_eq!(Head::read(&line), Ok(Some(head)));
-        assert_eq!(Head::new(Clock::Live, &origin, of("")).workload, None);
+        assert_eq!(EventLogHead::read(&line), Ok(Some(head)));
+        assert_eq!(EventLogHead::new(LogClock::Live, &origin, of("")).workload, None);
         assert_eq!(
-            Head::read(&of_network(&Record {
+            EventLogHead::read(&of_network(&Record {
                 seq: 0,
                 at: Time(3),
                 what: RecordedEvent::PolicyChanged { name: "x".into() }
@@ -204,11 +206,11 @@ mod tests {
             Ok(None)
         );
         assert!(
-            Head::read("{\"event_log\":2,\"new\":1}")
+            EventLogHead::read("{\"event_log\":2,\"new\":1}")
                 .unwrap_err()
                 .contains("reads formats up to 1")
         );
-        assert!(Head::read("{\"event_log\":1}").unwrap_err().contains("missing field"));
+        assert!(EventLogHead::read("{\"event_log\":1}").unwrap_err().contains("missing field"));
     }
 
     proptest::proptest! {
@@ -216,7 +218,7 @@ mod tests {
 
         #[test]
         fn no_line_panics(line in "\\PC*") {
-            let _ = (read(&line), is_of_jobs(&line), Head::read(&line));
+            let _ = (read(&line), is_of_jobs(&line), EventLogHead::read(&line));
         }
     }
 }

@@ -18,9 +18,9 @@ use super::user_namespace::REMEDY;
 use super::{CliError, DocumentOutput, can_write, print, read_workload, write_text};
 use crate::experiment::assumptions::Assumptions;
 use crate::experiment::joint;
-use crate::experiment::live::{self, Place, Slower};
-use crate::experiment::report::Report;
-use crate::experiment::runs::{Progress, run as run_all};
+use crate::experiment::live::{self, EmulationSetup, Slower};
+use crate::experiment::report::ExperimentReport;
+use crate::experiment::runs::{ExperimentProgress, run as run_all};
 use crate::experiment::setting::shuffling;
 use crate::experiment::{Experiment, Paper, Size, Traces};
 use crate::kernel::{ownership, rights};
@@ -88,7 +88,7 @@ pub struct Args {
     #[arg(long, conflicts_with = "trace")]
     no_trace: bool,
     #[command(flatten)]
-    emulated: Emulated,
+    emulated: EmulatedArgs,
     #[command(flatten)]
     unprinted: Unprinted,
     /// What is printed
@@ -101,7 +101,7 @@ pub struct Args {
 
 /// The evaluation on a network that this machine emulates.
 #[derive(clap::Args, Clone, Copy, Debug)]
-struct Emulated {
+struct EmulatedArgs {
     /// Runs the jobs by real TCP on a network of namespaces, and in virtual time beside it: single
     /// jobs, unless --only names others
     #[arg(
@@ -227,7 +227,8 @@ pub fn run(args: &Args) -> Result<(), CliError> {
         let outcomes =
             run_all(&experiment, size, threads, &stop, &tell).map_err(CliError::Failed)?;
         say_if_stopped(&stop);
-        let report = Report::new(&experiment, &outcomes, began.elapsed().as_secs_f64(), threads);
+        let report =
+            ExperimentReport::new(&experiment, &outcomes, began.elapsed().as_secs_f64(), threads);
         if args.explain.is_some() && args.output == DocumentOutput::Table {
             return print(&format!("{}\n", explain::text(&report, &experiment.claims)));
         }
@@ -248,7 +249,7 @@ fn emulate(
     paper: Paper,
     mut experiment: Experiment,
     size: Size,
-) -> Result<Report, CliError> {
+) -> Result<ExperimentReport, CliError> {
     let usual: Vec<String> = paper.live_settings().iter().map(|s| (*s).to_owned()).collect();
     if usual.is_empty() {
         return Err(CliError::Usage(
@@ -274,13 +275,13 @@ fn emulate(
         stop.clone(),
         (base.join(&name), move || ownership::abandon(&base, &name).into_iter().collect()),
     ));
-    let (place, began) = (Place { options, slower }, Instant::now());
+    let (place, began) = (EmulationSetup { options, slower }, Instant::now());
     let both = live::run(&experiment, size, &place, &stop, &tell).map_err(CliError::Failed)?;
     say_if_stopped(&stop);
-    Ok(Report::live(&experiment, &both, slower, began.elapsed().as_secs_f64()))
+    Ok(ExperimentReport::live(&experiment, &both, slower, began.elapsed().as_secs_f64()))
 }
 
-fn tell(p: Progress) {
+fn tell(p: ExperimentProgress) {
     let ((done, of), (setting, system, seed)) = (p.done, p.last);
     say!("{done}/{of} {setting}, {system}, seed {seed}: {:.1} s", p.took);
 }

@@ -1,6 +1,6 @@
 //! Why the tasks of a job started when and where they did, for people.
 
-use super::tables::{self, Rows};
+use super::tables::{self, TextTable};
 use super::{CliError, decisions};
 use crate::api::wire::Decision;
 use crate::ids::JobId;
@@ -34,8 +34,8 @@ pub fn find(jobs: &JobList, job: &str) -> Result<JobId, CliError> {
 }
 
 /// A row an attempt of a task, in the order of their starts.
-pub fn table(r: &JobsResult) -> Rows {
-    let mut rows = Rows::new(&[
+pub fn table(r: &JobsResult) -> TextTable {
+    let mut rows = TextTable::new(&[
         "task",
         "started",
         "after",

@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::CliError;
-use super::changes::{Change, changed};
+use super::changes::{KeyChange, changed};
 use crate::config;
 use crate::config::shipped::{self, Shelf};
-use crate::draw::{Format, Sheet};
+use crate::draw::{PictureFormat, Sheet};
 use crate::placement::Policy;
 use crate::runtime::open::{self, Unread};
 use crate::runtime::settings::RunPlan;
@@ -44,7 +44,7 @@ pub fn read_topology(file: &Path) -> Result<Topology, CliError> {
 ///
 /// # Errors
 /// As [`read_topology`], and a change that leads nowhere.
-pub fn read_topology_with(file: &Path, changes: &[Change]) -> Result<Topology, CliError> {
+pub fn read_topology_with(file: &Path, changes: &[KeyChange]) -> Result<Topology, CliError> {
     let name = file.display().to_string();
     let text =
         changed(read_shipped(Shelf::Topologies, file, &[])?, &name, Shelf::Topologies, changes)?;
@@ -64,7 +64,7 @@ pub fn read_policy(file: &Path) -> Result<RunPlan, CliError> {
 ///
 /// # Errors
 /// As [`read_policy`], and a change that leads nowhere.
-pub fn read_policy_with(file: &Path, changes: &[Change]) -> Result<RunPlan, CliError> {
+pub fn read_policy_with(file: &Path, changes: &[KeyChange]) -> Result<RunPlan, CliError> {
     let name = file.display().to_string();
     let text = changed(read_shipped(Shelf::Policies, file, &[])?, &name, Shelf::Policies, changes)?;
     let mut plan = config::read_policy(&text, &name)?;
@@ -246,7 +246,7 @@ pub fn write_bytes(file: &Path, bytes: &[u8]) -> Result<(), CliError> {
 /// # Errors
 /// The name's ending is that of no format.
 pub fn can_draw(file: &Path) -> Result<(), CliError> {
-    Format::of(file).map(drop).map_err(CliError::Usage)
+    PictureFormat::of(file).map(drop).map_err(CliError::Usage)
 }
 
 /// Writes a sheet to a file, in the format that its name says; `dpi` is the number of pixels an
@@ -255,7 +255,7 @@ pub fn can_draw(file: &Path) -> Result<(), CliError> {
 /// # Errors
 /// Another format, a picture of too many pixels, or a file that cannot be written.
 pub fn write_sheet(sheet: &Sheet, file: &Path, dpi: f64) -> Result<(), CliError> {
-    let format = Format::of(file).map_err(CliError::Usage)?;
+    let format = PictureFormat::of(file).map_err(CliError::Usage)?;
     write_bytes(file, &sheet.bytes(format, dpi).map_err(CliError::Failed)?)
 }
 

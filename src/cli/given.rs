@@ -9,8 +9,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{ArgAction, ArgMatches, CommandFactory as _, FromArgMatches as _};
 
-use super::changes::Changes;
-use super::workload::Mix;
+use super::changes::KeyChanges;
+use super::workload::CoflowMix;
 use super::{Cli, CliError, Command};
 use crate::config::shipped::Shelf;
 
@@ -160,7 +160,7 @@ fn in_plain_words(mut e: clap::Error) -> clap::Error {
     {
         let is_policy = Shelf::Policies.find(word).is_some();
         let is_workload = Shelf::Workloads.find(word).is_some()
-            || Mix::described().iter().any(|(mix, _)| mix == word);
+            || CoflowMix::described().iter().any(|(mix, _)| mix == word);
         let tip = match (is_policy, is_workload) {
             (true, false) => format!("a policy is named by '--policy {word}'"),
             (false, true) => format!("a workload is named by '--workload {word}'"),
@@ -197,7 +197,7 @@ fn elsewhere(word: &str, usage: &str) -> Option<&'static str> {
 /// Each changed key counts as an option of its own.
 fn with_changes(
     mut given: BTreeMap<String, String>,
-    changes: &Changes,
+    changes: &KeyChanges,
 ) -> BTreeMap<String, String> {
     given.extend(changes.all.iter().map(|c| (c.key.clone(), c.text.clone())));
     given

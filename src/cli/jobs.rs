@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use super::files::read_shipped;
 use super::summary::{self, Shown};
-use super::tables::{self, Rows};
+use super::tables::{self, TextTable};
 use super::workload::reading::{self, JobsArgs, ModelArgs};
-use super::workload::{Mix, Reading};
-use super::{CliError, Output, outcome};
+use super::workload::{CoflowMix, ReadingArgs};
+use super::{CliError, OutputFormat, outcome};
 use crate::config;
 use crate::config::shipped::Shelf;
 use crate::placement::Kind;
@@ -26,7 +26,7 @@ const HOSTS_BY_HOST: usize = 64;
 
 /// How jobs are run in virtual time
 #[derive(clap::Args, Clone, Debug, Default)]
-pub struct Virtual {
+pub struct VirtualArgs {
     /// Ends of flows in virtual time: hosts, or racks as a whole [default: hosts, of at most 64]
     #[arg(help_heading = "Jobs", long, value_enum)]
     pub grain: Option<GrainArg>,
@@ -62,7 +62,7 @@ pub struct Tuning {
 
 /// What is foreseen wrongly, in virtual time
 #[derive(clap::Args, Clone, Debug, Default)]
-pub struct Wrong {
+pub struct ForesightErrors {
     /// Planners see the sizes of recurring jobs too large or too small by at most this share: 0.5
     /// is half of the size
     #[arg(help_heading = "Errors of foresight (jobs)", long, value_name = "SHARE", value_parser = share)]
@@ -89,7 +89,7 @@ fn share(text: &str) -> Result<u32, String> {
     }
 }
 
-impl Wrong {
+impl ForesightErrors {
     /// The errors, drawn from the seed.
     pub fn errors(&self, seed: u64) -> Errors {
         Errors {
@@ -167,12 +167,12 @@ impl Tuning {
         &self,
         file: &Path,
         on: (&RunPlan, &Topology),
-        reading: &Reading,
+        reading: &ReadingArgs,
         seed: u64,
     ) -> Result<JobList, CliError> {
         let (plan, topology) = on;
         let reading =
-            Reading { scale: Some(reading.scale.unwrap_or(plan.run.scale)), ..reading.clone() };
+            ReadingArgs { scale: Some(reading.scale.unwrap_or(plan.run.scale)), ..reading.clone() };
         let args = JobsArgs {
             model: self.model.clone(),
             seed,
@@ -185,13 +185,13 @@ impl Tuning {
             selectivity: reading::SELECTIVITY,
         };
         let how = args.how(&reading)?;
-        match Mix::named(file) {
+        match CoflowMix::named(file) {
             Some(mix) => {
                 Ok(how.select.of(mix.draw_jobs(&self.model, self.first.unwrap_or(50), seed)?, seed))
             }
             None => {
                 let (text, name) = (
-                    read_shipped(Shelf::Workloads, file, &Mix::of_jobs())?,
+                    read_shipped(Shelf::Workloads, file, &CoflowMix::of_jobs())?,
                     file.display().to_string(),
                 );
                 let list = config::read_any_jobs(&text, &name, &how)?;
@@ -237,7 +237,7 @@ fn refuse(given: &[(&str, bool)], jobs: &str) -> Result<(), CliError> {
     given.iter().find(|g| g.1).map_or(Ok(()), |g| Err(why(g.0)))
 }
 
-impl Wrong {
+impl ForesightErrors {
     /// Refuses all of them where no jobs are run.
     ///
     /// # Errors
@@ -252,7 +252,7 @@ impl Wrong {
     }
 }
 
-impl Virtual {
+impl VirtualArgs {
     /// Refuses all of them where no jobs are run.
     ///
     /// # Errors
@@ -285,7 +285,7 @@ impl Virtual {
 /// [`JobsResult`]. CSV: the jobs in base units. With `--summary`, all but the jobs.
 pub fn result(r: &JobsResult, shown: Shown) -> String {
     match (shown.output, shown.summary) {
-        (Output::Table, summary_only) => {
+        (OutputFormat::Table, summary_only) => {
             let jobs =
                 if summary_only { String::new() } else { format!("{}\n\n", table(r).table()) };
             format!(
@@ -295,8 +295,8 @@ pub fn result(r: &JobsResult, shown: Shown) -> String {
                 outcome::caveats(&r.caveats)
             )
         }
-        (Output::Json, false) => tables::json(r),
-        (Output::Csv, false) => exact(r).csv(),
+        (OutputFormat::Json, false) => tables::json(r),
+        (OutputFormat::Csv, false) => exact(r).csv(),
         (output, true) => summary::for_programs(r, output),
     }
 }
@@ -315,8 +315,8 @@ fn caption(r: &JobsResult) -> String {
     )
 }
 
-fn table(r: &JobsResult) -> Rows {
-    let mut rows = Rows::new(&[
+fn table(r: &JobsResult) -> TextTable {
+    let mut rows = TextTable::new(&[
         "job",
         "queue",
         "tasks",
@@ -345,8 +345,8 @@ fn table(r: &JobsResult) -> Rows {
 }
 
 /// The jobs of a run in base units.
-pub fn exact(r: &JobsResult) -> Rows {
-    let mut rows = Rows::new(&[
+pub fn exact(r: &JobsResult) -> TextTable {
+    let mut rows = TextTable::new(&[
         "job",
         "queue",
         "recurring",
@@ -393,9 +393,9 @@ pub fn exact(r: &JobsResult) -> Rows {
 }
 
 /// The sums of a run of jobs, for people: one a row.
-pub fn summary(r: &JobsResult) -> Rows {
+pub fn summary(r: &JobsResult) -> TextTable {
     let s = &r.summary;
-    let mut rows = Rows::new(&["summary", ""]);
+    let mut rows = TextTable::new(&["summary", ""]);
     let mut row = |name: &str, value: String| rows.rows.push(vec![name.into(), value]);
     let of = if s.unfinished == 0 {
         String::new()

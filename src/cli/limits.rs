@@ -2,10 +2,10 @@
 //! than are worth waiting for.
 
 use super::CliError;
-use super::memory::{self, Available, Promise};
+use super::memory::{self, Available, MemoryPromise};
 use crate::circuits::SetBy;
 use crate::coflows::{CoflowSpec, bounds};
-use crate::config::{self, Load};
+use crate::config::{self, SimulationLoad};
 use crate::runtime::jobs::simulate as jobs;
 use crate::runtime::settings::RunPlan;
 use crate::runtime::simulate::least;
@@ -25,38 +25,45 @@ const SMALL: Bytes = Bytes(200_000_000);
 const READ: u64 = 100;
 
 /// What there is to carry of coflows.
-pub fn flows(workload: &Workload) -> Load {
-    let add = |l: Load, c: &CoflowSpec| {
+pub fn flows(workload: &Workload) -> SimulationLoad {
+    let add = |l: SimulationLoad, c: &CoflowSpec| {
         let own = c.flows.len() as u64;
-        Load {
+        SimulationLoad {
             flows: l.flows + own,
             largest: l.largest.max(own),
             kept: l.kept + c.flows.kept() as u64,
             ..l
         }
     };
-    workload.coflows.iter().fold(Load::default(), add)
+    workload.coflows.iter().fold(SimulationLoad::default(), add)
 }
 
 /// What there is to carry of jobs.
-pub fn tasks(list: &JobList) -> Load {
-    Load {
+pub fn tasks(list: &JobList) -> SimulationLoad {
+    SimulationLoad {
         tasks: list.jobs.iter().map(JobSpec::tasks).fold(0, u64::saturating_add),
-        ..Load::default()
+        ..SimulationLoad::default()
     }
 }
 
 /// The same where nothing is kept of tasks that have ended: a job takes as much as two or three
 /// tasks that are kept.
-pub fn jobs_alone(list: &JobList) -> Load {
-    Load { tasks: (list.jobs.len() as u64).saturating_mul(3), ..Load::default() }
+pub fn jobs_alone(list: &JobList) -> SimulationLoad {
+    SimulationLoad {
+        tasks: (list.jobs.len() as u64).saturating_mul(3),
+        ..SimulationLoad::default()
+    }
 }
 
 /// Whether this machine has the memory that a run on a network takes.
 ///
 /// # Errors
 /// How much it would take and for what, and how much there is, if that is less.
-pub fn fits_into_memory(topology: &Topology, plan: &RunPlan, load: Load) -> Result<(), CliError> {
+pub fn fits_into_memory(
+    topology: &Topology,
+    plan: &RunPlan,
+    load: SimulationLoad,
+) -> Result<(), CliError> {
     let Some(free) = memory::available()? else { return Ok(()) };
     let needed = config::memory(topology, plan, load);
     if fits(free, needed) {
@@ -67,7 +74,11 @@ pub fn fits_into_memory(topology: &Topology, plan: &RunPlan, load: Load) -> Resu
 }
 
 /// What a run on a network takes of memory, and what there is.
-fn too_large((topology, load): (&Topology, Load), needed: Bytes, free: Available) -> String {
+fn too_large(
+    (topology, load): (&Topology, SimulationLoad),
+    needed: Bytes,
+    free: Available,
+) -> String {
     let carried = [(load.flows, "flows"), (load.tasks, "tasks")];
     let carried: String =
         carried.iter().filter(|c| c.0 > 0).map(|(n, what)| format!(" with {n} {what}")).collect();
@@ -98,8 +109,8 @@ fn fits(free: Available, needed: Bytes) -> bool {
 pub fn promise(
     topology: &Topology,
     plan: &RunPlan,
-    load: Load,
-) -> Result<Option<Promise>, CliError> {
+    load: SimulationLoad,
+) -> Result<Option<MemoryPromise>, CliError> {
     fits_into_memory(topology, plan, load)?;
     Ok(memory::available()?
         .map(|free| memory::promise(config::memory(topology, plan, load), free.bytes)))
@@ -242,13 +253,17 @@ mod tests {
     fn memory_grows_with_the_square_of_the_racks_and_with_what_is_carried() {
         let (circuits, none) = (plan(SchedulerKind::Edmonds), plan(SchedulerKind::EpsOnly));
         let (small, large) = (network(1000), network(65_536));
-        let nothing = Load::default();
+        let nothing = SimulationLoad::default();
         assert_eq!(
             (config::memory(&small, &circuits, nothing), config::memory(&small, &none, nothing)),
             (Bytes(126_000_000), Bytes(236_000_000))
         );
         assert_eq!(
-            config::memory(&small, &none, Load { flows: 10, tasks: 100, ..Load::default() }),
+            config::memory(
+                &small,
+                &none,
+                SimulationLoad { flows: 10, tasks: 100, ..SimulationLoad::default() }
+            ),
             Bytes(236_051_500)
         );
         let mut queued = network(1000);
@@ -270,7 +285,7 @@ mod tests {
         let told = too_large((&large, nothing), needed, free(8_000_000_000));
         let words = "topology t: a run on 65536 racks takes about 412.3GB of memory; 8GB are free; HELIOSTAT_MEMORY=413GB in the environment";
         assert!(told.starts_with(words), "{told}");
-        let many = Load { flows: 1 << 40, ..Load::default() };
+        let many = SimulationLoad { flows: 1 << 40, ..SimulationLoad::default() };
         let told = too_large((&small, many), config::memory(&small, &none, many), free(0));
         assert!(told.contains("1000 racks with 1099511627776 flows takes about"), "{told}");
     }
@@ -293,8 +308,12 @@ mod tests {
         ];
         for (racks, circuits, flows, megabytes) in measured {
             let by = plan(if circuits { SchedulerKind::Edmonds } else { SchedulerKind::EpsOnly });
-            let told = config::memory(&network(racks), &by, Load { flows, ..Load::default() }).0
-                / 1_000_000;
+            let told = config::memory(
+                &network(racks),
+                &by,
+                SimulationLoad { flows, ..SimulationLoad::default() },
+            )
+            .0 / 1_000_000;
             assert!(
                 told * 2 >= megabytes && told <= megabytes * 2,
                 "{racks} racks, {flows} flows: {told} MB, measured {megabytes}"
@@ -309,7 +328,7 @@ mod tests {
             let told = config::memory(
                 &network(racks),
                 &by,
-                Load { flows: 1 << 40, largest, kept, tasks: 0 },
+                SimulationLoad { flows: 1 << 40, largest, kept, tasks: 0 },
             )
             .0 / 1_000_000;
             assert!(
@@ -321,7 +340,7 @@ mod tests {
         let kept = config::memory(
             &network(400),
             &plan(SchedulerKind::EpsOnly),
-            Load { tasks: 300_000, ..Load::default() },
+            SimulationLoad { tasks: 300_000, ..SimulationLoad::default() },
         )
         .0 / 1_000_000;
         assert!(kept * 2 >= 269 && kept <= 269 * 2, "100,000 jobs: {kept} MB, measured 269");
@@ -337,8 +356,12 @@ mod tests {
             let (mut wide, mut by) = (network(racks), plan(SchedulerKind::Edmonds));
             wide.racks.iter_mut().for_each(|r| r.uplink = BitRate::mbit(1000));
             by.run.admit = admit;
-            let told =
-                config::memory(&wide, &by, Load { flows: 1, ..Load::default() }).0 / 1_000_000;
+            let told = config::memory(
+                &wide,
+                &by,
+                SimulationLoad { flows: 1, ..SimulationLoad::default() },
+            )
+            .0 / 1_000_000;
             assert!(
                 told * 2 >= megabytes && told <= megabytes * 2,
                 "{racks} racks, {admit:?}: {told} MB, measured {megabytes}"

@@ -1,8 +1,8 @@
 //! `heliostat list`: the shipped topologies, policies and workloads.
 
-use super::tables::Rows;
-use super::workload::Mix;
-use super::{CliError, Output, print};
+use super::tables::TextTable;
+use super::workload::CoflowMix;
+use super::{CliError, OutputFormat, print};
 use crate::config::shipped::Shelf;
 
 /// Lists the topologies, policies and workloads that can be given by name
@@ -10,15 +10,15 @@ use crate::config::shipped::Shelf;
 pub struct Args {
     /// Only these
     #[arg(value_enum)]
-    kind: Option<Kind>,
+    kind: Option<ShippedKind>,
     /// What is printed
     #[arg(short, long, value_enum, default_value_t)]
-    output: Output,
+    output: OutputFormat,
 }
 
 /// What is listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Kind {
+enum ShippedKind {
     /// Networks
     Topologies,
     /// How circuits are decided and tasks are placed
@@ -27,7 +27,7 @@ enum Kind {
     Workloads,
 }
 
-impl Kind {
+impl ShippedKind {
     const fn shelf(self) -> Shelf {
         match self {
             Self::Topologies => Shelf::Topologies,
@@ -46,20 +46,20 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     print(&listed(&shelves, args.output))
 }
 
-fn listed(shelves: &[Shelf], output: Output) -> String {
+fn listed(shelves: &[Shelf], output: OutputFormat) -> String {
     let all = shelves.iter().map(|&shelf| (shelf, entries(shelf)));
     match output {
-        Output::Table => {
+        OutputFormat::Table => {
             all.map(|(shelf, list)| plain(shelf, &list)).collect::<Vec<_>>().join("\n")
         }
-        Output::Csv | Output::Json => {
-            let mut rows = Rows::new(&["kind", "name", "about"]);
+        OutputFormat::Csv | OutputFormat::Json => {
+            let mut rows = TextTable::new(&["kind", "name", "about"]);
             rows.rows = all
                 .flat_map(|(shelf, list)| {
                     list.into_iter().map(move |(n, a)| vec![shelf.one().into(), n, a])
                 })
                 .collect();
-            if output == Output::Csv { rows.csv() } else { rows.json() }
+            if output == OutputFormat::Csv { rows.csv() } else { rows.json() }
         }
     }
 }
@@ -67,7 +67,7 @@ fn listed(shelves: &[Shelf], output: Output) -> String {
 /// Names with what they are; of workloads, also the mixes, which are drawn.
 fn entries(shelf: Shelf) -> Vec<(String, String)> {
     let files = shelf.files().map(|f| (f.name.to_owned(), f.about()));
-    let mixes = Mix::described().into_iter().filter(|_| shelf == Shelf::Workloads);
+    let mixes = CoflowMix::described().into_iter().filter(|_| shelf == Shelf::Workloads);
     files
         .chain(mixes.map(|(name, about)| (name, format!("Drawn from the seed. {about}"))))
         .collect()
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn every_name_has_its_line() {
-        let all = listed(&Shelf::ALL, Output::Table);
+        let all = listed(&Shelf::ALL, OutputFormat::Table);
         for line in ["topologies\n  bcube-64 ", "\n  hybrid-8x2 ", "\n  varys ", "\n  facebook "] {
             assert!(all.contains(line), "{line:?} in {all}");
         }
@@ -96,10 +96,10 @@ mod tests {
             all.contains(" The demo's network: 8 racks of 2 hosts")
                 && all.contains(" Drawn from the seed. Coflows: the four")
         );
-        let csv = listed(&[Shelf::Policies], Output::Csv);
+        let csv = listed(&[Shelf::Policies], OutputFormat::Csv);
         assert!(!csv.contains("topology") && csv.contains("policy,varys,"));
         let json: serde_json::Value =
-            serde_json::from_str(&listed(&[Shelf::Workloads], Output::Json)).unwrap();
+            serde_json::from_str(&listed(&[Shelf::Workloads], OutputFormat::Json)).unwrap();
         assert!(
             json.as_array()
                 .unwrap()

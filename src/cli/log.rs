@@ -31,7 +31,7 @@ const ROOM: usize = 1 << 20;
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What writes, once it does.
-static LINES: OnceLock<Lines> = OnceLock::new();
+static LINES: OnceLock<LineQueue> = OnceLock::new();
 
 /// Like `eprintln!`, but for a stderr that cannot be written: then nothing happens.
 macro_rules! say {
@@ -80,8 +80,10 @@ pub fn in_background() -> Result<(), CliError> {
     if LINES.get().is_some() {
         return Ok(());
     }
-    let lines =
-        io::stderr().as_fd().try_clone_to_owned().and_then(|fd| Lines::start(File::from(fd), ROOM));
+    let lines = io::stderr()
+        .as_fd()
+        .try_clone_to_owned()
+        .and_then(|fd| LineQueue::start(File::from(fd), ROOM));
     // Only the main thread gets here, so there is none yet.
     let _ = LINES.set(lines.map_err(|e| CliError::Failed(format!("start the log: {e}")))?);
     std::panic::set_hook(Box::new(|panic| {
@@ -148,7 +150,7 @@ impl Write for Stderr {
     }
 }
 
-enum Message {
+enum LogMessage {
     Line {
         text: Vec<u8>,
         /// Lines before it that found no room.
@@ -161,8 +163,8 @@ enum Message {
 }
 
 /// Lines on their way to a file.
-struct Lines {
-    queue: queue::Sender<Message>,
+struct LineQueue {
+    queue: queue::QueueSender<LogMessage>,
     /// Bytes that wait.
     waiting: Arc<AtomicUsize>,
     room: usize,
@@ -171,7 +173,7 @@ struct Lines {
     thread: JoinHandle<()>,
 }
 
-impl Lines {
+impl LineQueue {
     fn start(file: impl Write + Send + 'static, room: usize) -> io::Result<Self> {
         let ((queue, lines), waiting) = (queue::queue(), Arc::<AtomicUsize>::default());
         let written = waiting.clone();
@@ -180,14 +182,14 @@ impl Lines {
             let mut ended = false;
             while let Ok(message) = lines.recv() {
                 match message {
-                    Message::Line { text, missing, last } => {
+                    LogMessage::Line { text, missing, last } => {
                         if !ended {
                             out.line(&text, missing);
                         }
                         ended |= last;
                         written.fetch_sub(text.len(), Relaxed);
                     }
-                    Message::Flush { missing, done } => {
+                    LogMessage::Flush { missing, done } => {
                         out.tell(missing);
                         let _ = done.send(());
                     }
@@ -216,7 +218,7 @@ impl Lines {
             return;
         }
         // Without a reader of the queue there is no log any more.
-        let _ = self.queue.send(Message::Line {
+        let _ = self.queue.send(LogMessage::Line {
             text: text.to_vec(),
             missing: self.missing.swap(0, Relaxed),
             last,
@@ -226,7 +228,10 @@ impl Lines {
     /// Waits until all is written, or until nothing was written for as long as `patience`.
     fn flush(&self, patience: Duration) {
         let (done, heard) = mpsc::channel();
-        if self.queue.send(Message::Flush { missing: self.missing.swap(0, Relaxed), done }).is_err()
+        if self
+            .queue
+            .send(LogMessage::Flush { missing: self.missing.swap(0, Relaxed), done })
+            .is_err()
         {
             return;
         }
@@ -301,7 +306,7 @@ impl<W: Write> Out<W> {
     }
 }
 
-impl fmt::Debug for Lines {
+impl fmt::Debug for LineQueue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Lines").field("waiting", &self.waiting).finish_non_exhaustive()
     }
@@ -316,12 +321,12 @@ mod tests {
     use super::*;
 
     /// A file that takes, for each write, as many bytes as it is set to, or fails.
-    struct Fake {
+    struct FakeFile {
         takes: Receiver<Result<usize, io::ErrorKind>>,
         text: Arc<Mutex<String>>,
     }
 
-    impl Write for Fake {
+    impl Write for FakeFile {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             // All, once it is set to nothing more.
             let n = self
@@ -339,9 +344,13 @@ mod tests {
         }
     }
 
-    fn lines(room: usize) -> (Lines, Sender<Result<usize, io::ErrorKind>>, Arc<Mutex<String>>) {
+    fn lines(room: usize) -> (LineQueue, Sender<Result<usize, io::ErrorKind>>, Arc<Mutex<String>>) {
         let ((tell, takes), text) = (channel(), Arc::<Mutex<String>>::default());
-        (Lines::start(Fake { takes, text: text.clone() }, room).expect("a thread"), tell, text)
+        (
+            LineQueue::start(FakeFile { takes, text: text.clone() }, room).expect("a thread"),
+            tell,
+            text,
+        )
     }
 
     const ALL: Result<usize, io::ErrorKind> = Ok(usize::MAX);

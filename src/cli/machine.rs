@@ -3,7 +3,7 @@
 use std::fs::read_to_string;
 use std::time::{Duration, Instant};
 
-use crate::runtime::report::{Busy, Machine};
+use crate::runtime::report::{MachineUse, RunMachine};
 
 /// Release of the kernel; empty if it does not say.
 pub fn kernel() -> String {
@@ -30,41 +30,41 @@ pub fn cores() -> usize {
 const PRESSURES: [&str; 3] = ["cpu", "memory", "io"];
 
 /// Watches the machine over a run.
-pub struct Watch {
+pub struct MachineWatch {
     begun: Instant,
-    first: Look,
+    first: MachineTimes,
 }
 
-impl Watch {
+impl MachineWatch {
     /// From now on.
     pub fn start() -> Self {
-        Self { begun: Instant::now(), first: Look::now() }
+        Self { begun: Instant::now(), first: MachineTimes::now() }
     }
 
     /// What the machine is.
-    pub fn facts(&self) -> Machine {
+    pub fn facts(&self) -> RunMachine {
         let said = |text: String| Some(text).filter(|t| !t.is_empty());
         let revision = option_env!("HELIOSTAT_REVISION").map(str::to_owned);
-        Machine {
+        RunMachine {
             kernel: said(kernel()),
             processor: said(processor()),
             cores: Some(cores()),
             revision,
-            ..Machine::default()
+            ..RunMachine::default()
         }
     }
 
     /// What it is, and what it did until now.
-    pub fn end(&self) -> Machine {
+    pub fn end(&self) -> RunMachine {
         let took = self.begun.elapsed();
-        let load = Look::now().since(&self.first, took);
-        Machine { seconds: Some(took.as_secs_f64()), load, ..self.facts() }
+        let load = MachineTimes::now().since(&self.first, took);
+        RunMachine { seconds: Some(took.as_secs_f64()), load, ..self.facts() }
     }
 }
 
 /// Times that the kernel has counted, in ticks; pressures in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Look {
+struct MachineTimes {
     /// Of all programs: user, system, stolen, all.
     machine: Option<[u64; 4]>,
     /// Of this process and those that it started: user, system.
@@ -72,7 +72,7 @@ struct Look {
     waited: [Option<u64>; 3],
 }
 
-impl Look {
+impl MachineTimes {
     fn now() -> Self {
         let machine = read_to_string("/proc/stat").ok().and_then(|text| of_machine(&text));
         let waited = PRESSURES.map(|name| {
@@ -82,7 +82,7 @@ impl Look {
     }
 
     /// Shares of the time since an earlier look, which was `took` before.
-    fn since(&self, first: &Self, took: Duration) -> Option<Busy> {
+    fn since(&self, first: &Self, took: Duration) -> Option<MachineUse> {
         let (now, then) = (self.machine?, first.machine?);
         let [user, system, stolen, all] = [0, 1, 2, 3].map(|k| now[k].saturating_sub(then[k]));
         let [own_user, own_system] = [0, 1].map(|k| self.own[k].saturating_sub(first.own[k]));
@@ -94,7 +94,7 @@ impl Look {
             let more = self.waited[k]?.saturating_sub(first.waited[k]?);
             Some((more as f64 / took.as_micros().max(1) as f64).min(1.0))
         };
-        Some(Busy {
+        Some(MachineUse {
             others: share(others),
             stolen: share(stolen),
             cpu: pressed(0),
@@ -129,9 +129,9 @@ fn own() -> [u64; 2] {
         .into_iter()
         .flatten()
         .filter_map(|e| e.ok()?.file_name().to_str()?.parse().ok());
-    let all: Vec<Process> = numbers
+    let all: Vec<ProcessTimes> = numbers
         .filter_map(|pid: u32| {
-            Process::read(pid, &read_to_string(format!("/proc/{pid}/stat")).ok()?)
+            ProcessTimes::read(pid, &read_to_string(format!("/proc/{pid}/stat")).ok()?)
         })
         .collect();
     let mut ours = vec![std::process::id()];
@@ -147,14 +147,14 @@ fn own() -> [u64; 2] {
 
 /// What `/proc/PID/stat` says of a process and of its children that have ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Process {
+struct ProcessTimes {
     pid: u32,
     parent: u32,
     user: u64,
     system: u64,
 }
 
-impl Process {
+impl ProcessTimes {
     fn read(pid: u32, stat: &str) -> Option<Self> {
         // Its name, in brackets, may hold blanks.
         let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
@@ -173,8 +173,8 @@ impl Process {
 mod tests {
     use super::*;
 
-    fn look(machine: [u64; 4], own: [u64; 2], cpu: u64) -> Look {
-        Look { machine: Some(machine), own, waited: [Some(cpu), None, None] }
+    fn look(machine: [u64; 4], own: [u64; 2], cpu: u64) -> MachineTimes {
+        MachineTimes { machine: Some(machine), own, waited: [Some(cpu), None, None] }
     }
 
     #[test]
@@ -187,14 +187,14 @@ mod tests {
             (busy.others, busy.stolen, busy.cpu, busy.io),
             (160.0 / 800.0, 0.1, Some(0.25), None)
         );
-        let of = |load| Machine { load: Some(load), ..Machine::default() }.busy();
+        let of = |load| RunMachine { load: Some(load), ..RunMachine::default() }.busy();
         assert_eq!(
             of(busy).as_deref(),
             Some("processors: 20 % busy with other programs, 10 % stolen by the host")
         );
-        assert_eq!(of(Busy { others: 0.09, ..Busy::default() }), None);
+        assert_eq!(of(MachineUse { others: 0.09, ..MachineUse::default() }), None);
         assert_eq!(
-            of(Busy { stolen: 0.5, ..Busy::default() }).as_deref(),
+            of(MachineUse { stolen: 0.5, ..MachineUse::default() }).as_deref(),
             Some("processors: 50 % stolen by the host")
         );
         // Interrupts by the network count as ours, and are in no other program's time.
@@ -213,10 +213,10 @@ mod tests {
         );
         let stat = "7 (a) b) S 3 7 7 0 -1 4194304 100 0 0 0 11 12 13 14 20 0 1 0";
         assert_eq!(
-            Process::read(7, stat),
-            Some(Process { pid: 7, parent: 3, user: 24, system: 26 })
+            ProcessTimes::read(7, stat),
+            Some(ProcessTimes { pid: 7, parent: 3, user: 24, system: 26 })
         );
-        let here = Watch::start().end();
+        let here = MachineWatch::start().end();
         assert!(here.kernel.is_some() && here.cores.is_some() && here.load.is_some(), "{here:?}");
     }
 }

@@ -93,23 +93,23 @@ fn left(group: &Path) -> Option<Bytes> {
 }
 
 /// Memory that runs have been promised, in all.
-struct Ledger {
+struct MemoryLedger {
     promised: Mutex<u64>,
     freed: Condvar,
 }
 
-static LEDGER: Ledger = Ledger::new();
+static LEDGER: MemoryLedger = MemoryLedger::new();
 
 /// Memory that a run has been promised until this is dropped, in bytes.
-pub struct Promise(u64, &'static Ledger);
+pub struct MemoryPromise(u64, &'static MemoryLedger);
 
 /// Promises memory to a run, of `most` in all. Waits while runs of other threads have too much of
 /// it; a run alone never waits.
-pub fn promise(need: Bytes, most: Bytes) -> Promise {
+pub fn promise(need: Bytes, most: Bytes) -> MemoryPromise {
     LEDGER.promise(need, most)
 }
 
-impl Ledger {
+impl MemoryLedger {
     const fn new() -> Self {
         Self { promised: Mutex::new(0), freed: Condvar::new() }
     }
@@ -119,16 +119,16 @@ impl Ledger {
         promised > 0 && promised.saturating_add(need.0) > most.0
     }
 
-    fn promise(&'static self, need: Bytes, most: Bytes) -> Promise {
+    fn promise(&'static self, need: Bytes, most: Bytes) -> MemoryPromise {
         let mut promised = self.promised.lock();
         self.freed.wait_while(&mut promised, |p| Self::is_short(*p, need, most));
         let taken = need.0.min(u64::MAX - *promised);
         *promised += taken;
-        Promise(taken, self)
+        MemoryPromise(taken, self)
     }
 }
 
-impl Drop for Promise {
+impl Drop for MemoryPromise {
     fn drop(&mut self) {
         *self.1.promised.lock() -= self.0;
         self.1.freed.notify_all();
@@ -180,8 +180,8 @@ mod tests {
 
     #[test]
     fn runs_wait_for_each_other_only_where_there_is_too_little() {
-        static OWN: Ledger = Ledger::new();
-        let short = |promised, need| Ledger::is_short(promised, Bytes(need), Bytes(100));
+        static OWN: MemoryLedger = MemoryLedger::new();
+        let short = |promised, need| MemoryLedger::is_short(promised, Bytes(need), Bytes(100));
         assert_eq!((short(60, 40), short(60, 41), short(0, u64::MAX)), (false, true, false));
         let first = OWN.promise(Bytes(60), Bytes(100));
         drop(OWN.promise(Bytes(40), Bytes(100)));

@@ -213,7 +213,7 @@ impl CliError {
 
 /// How results are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, clap::ValueEnum)]
-pub enum Output {
+pub enum OutputFormat {
     /// For people.
     #[default]
     Table,
@@ -239,12 +239,12 @@ pub enum DocumentOutput {
     Latex,
 }
 
-impl From<Output> for DocumentOutput {
-    fn from(o: Output) -> Self {
+impl From<OutputFormat> for DocumentOutput {
+    fn from(o: OutputFormat) -> Self {
         match o {
-            Output::Table => Self::Table,
-            Output::Json => Self::Json,
-            Output::Csv => Self::Csv,
+            OutputFormat::Table => Self::Table,
+            OutputFormat::Json => Self::Json,
+            OutputFormat::Csv => Self::Csv,
         }
     }
 }

@@ -8,25 +8,25 @@ use sha2::{Digest as _, Sha256};
 
 use super::files::read_shipped;
 use crate::config::shipped::Shelf;
-use crate::runtime::report::Origin;
+use crate::runtime::report::ResultOrigin;
 use crate::units::Time;
 
 /// The files of a run. Call it before the run begins: afterwards they may have changed.
-pub fn of(topology: Option<&Path>, policy: Option<&Path>, workload: Option<&Path>) -> Origin {
-    Origin {
+pub fn of(topology: Option<&Path>, policy: Option<&Path>, workload: Option<&Path>) -> ResultOrigin {
+    ResultOrigin {
         topology_sha256: topology.and_then(|f| sha256(Shelf::Topologies, f)),
         policy_sha256: policy.and_then(|f| sha256(Shelf::Policies, f)),
         workload_sha256: workload.and_then(|f| sha256(Shelf::Workloads, f)),
-        ..Origin::default()
+        ..ResultOrigin::default()
     }
 }
 
 /// The same with this machine and the time now.
-pub fn here_and_now(origin: &Origin) -> Origin {
+pub fn here_and_now(origin: &ResultOrigin) -> ResultOrigin {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname")
         .ok()
         .map(|name| name.trim().to_owned());
-    Origin { host, started_at: Some(epoch(Time::ZERO)), ..origin.clone() }
+    ResultOrigin { host, started_at: Some(epoch(Time::ZERO)), ..origin.clone() }
 }
 
 /// The epoch of a clock that shows `now`, as ISO 8601 in UTC.
@@ -84,7 +84,7 @@ mod tests {
         std::fs::write(&empty, "").unwrap();
         let hash = sha256(Shelf::Workloads, &empty).unwrap();
         assert_eq!(hash, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
-        let now = here_and_now(&Origin::default());
+        let now = here_and_now(&ResultOrigin::default());
         assert!(
             now.host.is_some()
                 && now.started_at.is_some_and(|t| t.starts_with("20")

@@ -2,8 +2,8 @@
 //! they are believed.
 
 use super::summary::{self, Shown};
-use super::tables::{Rows, bytes, coflows_exact, json, percent, ratio, span};
-use super::{Output, study};
+use super::tables::{TextTable, bytes, coflows_exact, json, percent, ratio, span};
+use super::{OutputFormat, study};
 use crate::runtime::report::RunResult;
 use crate::runtime::report::caveats::{Caveat, lines};
 
@@ -22,10 +22,10 @@ pub fn run_result(result: &RunResult, shown: Shown) -> String {
         )
     };
     match (shown.output, shown.summary) {
-        (Output::Table, false) => format!("{}\n\n{}", coflows(result).table(), about()),
-        (Output::Table, true) => about(),
-        (Output::Json, false) => json(result),
-        (Output::Csv, false) => coflows_exact(&result.coflows).csv(),
+        (OutputFormat::Table, false) => format!("{}\n\n{}", coflows(result).table(), about()),
+        (OutputFormat::Table, true) => about(),
+        (OutputFormat::Json, false) => json(result),
+        (OutputFormat::Csv, false) => coflows_exact(&result.coflows).csv(),
         (output, true) => summary::for_programs(result, output),
     }
 }
@@ -65,10 +65,10 @@ pub fn with_baseline(off: &RunResult, on: &RunResult, summary: bool) -> String {
 }
 
 /// The coflows of a run, for people. Where no circuit was set, none has a share over circuits.
-pub fn coflows(result: &RunResult) -> Rows {
+pub fn coflows(result: &RunResult) -> TextTable {
     let lit = summary::has_circuits(&result.summary);
     let mut rows =
-        Rows::new(&["coflow", "flows", "bytes", "OCS share", "CCT", "bound", "CCT/bound"]);
+        TextTable::new(&["coflow", "flows", "bytes", "OCS share", "CCT", "bound", "CCT/bound"]);
     rows.header.retain(|column| lit || column != "OCS share");
     for c in &result.coflows {
         let mut row = vec![c.name.clone(), c.flows.to_string(), bytes(c.bytes)];

@@ -19,11 +19,11 @@ mod tests;
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
     #[command(subcommand)]
-    what: What,
+    what: PlanCommand,
 }
 
 #[derive(clap::Subcommand, Clone, Debug)]
-enum What {
+enum PlanCommand {
     Circuits(circuits::Args),
     Corral(corral::Args),
     Jobpacker(jobpacker::Args),
@@ -38,11 +38,11 @@ enum What {
 /// Why it did not do what was asked.
 pub fn run(args: &Args) -> Result<(), CliError> {
     match &args.what {
-        What::Circuits(a) => circuits::run(a),
-        What::Corral(a) => corral::run(a),
-        What::Jobpacker(a) => jobpacker::run(a),
-        What::CoScheduler(a) => co_scheduler::run(a),
-        What::Hit(a) => hit::run(a),
-        What::Latency(a) => latency::run(a),
+        PlanCommand::Circuits(a) => circuits::run(a),
+        PlanCommand::Corral(a) => corral::run(a),
+        PlanCommand::Jobpacker(a) => jobpacker::run(a),
+        PlanCommand::CoScheduler(a) => co_scheduler::run(a),
+        PlanCommand::Hit(a) => hit::run(a),
+        PlanCommand::Latency(a) => latency::run(a),
     }
 }

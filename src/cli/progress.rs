@@ -8,20 +8,20 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::log::say;
 use super::numbers::several;
-use crate::runtime::report::End;
+use crate::runtime::report::RunEnd;
 use crate::units::Time;
 
 /// A shorter run does not say what it took.
 const WORTH_TELLING: Duration = Duration::from_secs(1);
 
 /// Measures a run and tells how far it is.
-pub struct Clock {
+pub struct RunClock {
     bar: ProgressBar,
     began: Instant,
     events: Cell<u64>,
 }
 
-impl Clock {
+impl RunClock {
     /// From now on.
     pub fn start() -> Self {
         let bar = ProgressBar::new_spinner();
@@ -43,14 +43,14 @@ impl Clock {
     }
 
     /// The run is over: says what it took, and why it ended if not all is finished.
-    pub fn stop(self, end: End) -> Duration {
+    pub fn stop(self, end: RunEnd) -> Duration {
         let (took, events) = (self.began.elapsed(), self.events.get());
         self.bar.finish_and_clear();
         match end {
-            End::Finished => {}
-            End::Until => say!("the time is over: the result is that of the run so far"),
-            End::Stopped => say!("stopped: the result is that of the run so far"),
-            End::Stuck => say!("nothing moves any more: the result is that of the run so far"),
+            RunEnd::Finished => {}
+            RunEnd::Until => say!("the time is over: the result is that of the run so far"),
+            RunEnd::Stopped => say!("stopped: the result is that of the run so far"),
+            RunEnd::Stuck => say!("nothing moves any more: the result is that of the run so far"),
         }
         if took >= WORTH_TELLING {
             let seconds = took.as_secs_f64();

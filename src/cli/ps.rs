@@ -7,8 +7,8 @@ use std::time::Duration;
 use indicatif::FormattedDuration;
 
 use super::stop::HOW_TO_END;
-use super::tables::Rows;
-use super::{CliError, Output, origin, print, running};
+use super::tables::TextTable;
+use super::{CliError, OutputFormat, origin, print, running};
 use crate::client::{Client, Error};
 use crate::kernel::ownership::{self, FabricNote};
 use crate::kernel::programs::{self, NamespaceProgram};
@@ -18,7 +18,7 @@ use crate::kernel::programs::{self, NamespaceProgram};
 pub struct Args {
     /// How they are printed.
     #[arg(short, long, value_enum, default_value_t)]
-    output: Output,
+    output: OutputFormat,
 }
 
 /// Runs the subcommand.
@@ -27,16 +27,18 @@ pub struct Args {
 /// When stdout cannot be written.
 pub fn run(args: &Args) -> Result<(), CliError> {
     let base = ownership::base();
-    let mut networks: Vec<Network> =
-        ownership::running(&base).into_iter().map(|note| Network::look(&base, note)).collect();
+    let mut networks: Vec<ListedNetwork> = ownership::running(&base)
+        .into_iter()
+        .map(|note| ListedNetwork::look(&base, note))
+        .collect();
     let mut programs = programs::all(&base);
     for n in &mut networks {
         n.programs = programs.extract_if(.., |p| p.fabric == n.note.fabric).collect();
     }
     match args.output {
-        Output::Json => print(&exact(&networks, &programs).json()),
-        Output::Csv => print(&exact(&networks, &programs).csv()),
-        Output::Table => {
+        OutputFormat::Json => print(&exact(&networks, &programs).json()),
+        OutputFormat::Csv => print(&exact(&networks, &programs).csv()),
+        OutputFormat::Table => {
             let none = networks.is_empty().then(|| running::NONE.to_owned() + "\n");
             print(&(none.unwrap_or_else(|| table(&networks).table() + "\n") + &outlived(&programs)))
         }
@@ -44,7 +46,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
 }
 
 /// A network that runs.
-struct Network {
+struct ListedNetwork {
     note: FabricNote,
     /// What it does: `running`, `starting`, `stopping`; or why it does not answer.
     state: String,
@@ -53,7 +55,7 @@ struct Network {
     programs: Vec<NamespaceProgram>,
 }
 
-impl Network {
+impl ListedNetwork {
     fn look(base: &Path, note: FabricNote) -> Self {
         let (mut state, mut policy) = (note.state.clone(), note.policy.clone());
         // Networks of `experiment` have no API.
@@ -114,7 +116,7 @@ const HEADER: [&str; 11] = [
 
 /// For programs: a row a network, with the numbers of the processes that users run in its nodes;
 /// then networks that are gone and in whose nodes some run on.
-fn exact(networks: &[Network], outlived: &[NamespaceProgram]) -> Rows {
+fn exact(networks: &[ListedNetwork], outlived: &[NamespaceProgram]) -> TextTable {
     let mut rows = rows(networks, HEADER, |n| origin::at_ms(n.started_ms));
     let mut gone: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     outlived.iter().for_each(|p| gone.entry(&p.fabric).or_default().push(p.pid.to_string()));
@@ -132,7 +134,7 @@ fn exact(networks: &[Network], outlived: &[NamespaceProgram]) -> Rows {
 }
 
 /// For people.
-fn table(networks: &[Network]) -> Rows {
+fn table(networks: &[ListedNetwork]) -> TextTable {
     let age =
         |n: &FabricNote| Duration::from_millis(ownership::now_ms().saturating_sub(n.started_ms));
     let header = [
@@ -151,9 +153,13 @@ fn table(networks: &[Network]) -> Rows {
     rows(networks, header, |n| FormattedDuration(age(n)).to_string())
 }
 
-fn rows(networks: &[Network], header: [&str; 11], since: impl Fn(&FabricNote) -> String) -> Rows {
-    let mut rows = Rows::new(&header);
-    for Network { note: n, state, policy, programs } in networks {
+fn rows(
+    networks: &[ListedNetwork],
+    header: [&str; 11],
+    since: impl Fn(&FabricNote) -> String,
+) -> TextTable {
+    let mut rows = TextTable::new(&header);
+    for ListedNetwork { note: n, state, policy, programs } in networks {
         let count = |prefix: &str| {
             n.nodes.keys().filter(|node| is_numbered(node, prefix)).count().to_string()
         };

@@ -4,8 +4,8 @@ use std::io::BufReader;
 use std::path::PathBuf;
 
 use super::files::unread;
-use super::tables::{self, Rows, bytes, span};
-use super::{CliError, Output, print, show};
+use super::tables::{self, TextTable, bytes, span};
+use super::{CliError, OutputFormat, print, show};
 use crate::api::wire;
 use crate::control::record::Snapshot;
 use crate::runtime::open;
@@ -27,7 +27,7 @@ pub struct Args {
     at: Option<Span>,
     /// What is printed; JSON holds the whole state at the end, or at the time asked for
     #[arg(short, long, value_enum, default_value_t)]
-    output: Output,
+    output: OutputFormat,
 }
 
 /// Runs the subcommand.
@@ -50,10 +50,12 @@ pub fn run(args: &Args) -> Result<(), CliError> {
         tracing::warn!("{name}: {why}; what comes before is as recorded");
     }
     print(&match args.output {
-        Output::Json => tables::json(&done),
-        Output::Csv => summary(&done, true).csv(),
-        Output::Table if args.at.is_none() => summary(&done, false).table() + "\n",
-        Output::Table => [summary(&done, false).table(), state(&done.snapshot)].join("\n\n") + "\n",
+        OutputFormat::Json => tables::json(&done),
+        OutputFormat::Csv => summary(&done, true).csv(),
+        OutputFormat::Table if args.at.is_none() => summary(&done, false).table() + "\n",
+        OutputFormat::Table => {
+            [summary(&done, false).table(), state(&done.snapshot)].join("\n\n") + "\n"
+        }
     })
 }
 
@@ -71,14 +73,14 @@ fn incomplete(ending: &Ending) -> Option<String> {
     }
 }
 
-fn summary(r: &Replayed, exact: bool) -> Rows {
+fn summary(r: &Replayed, exact: bool) -> TextTable {
     let ending = match &r.ending {
         Ending::Complete => "as recorded, to the end".to_owned(),
         Ending::Asked => "as recorded, up to the time asked for".to_owned(),
         cut => format!("as recorded, but {}", incomplete(cut).unwrap_or_default()),
     };
     let now = r.snapshot.now;
-    let mut rows = Rows::new(&["what", "value"]);
+    let mut rows = TextTable::new(&["what", "value"]);
     let mut row = |what: &str, value: String| rows.rows.push(vec![what.into(), value]);
     row("replay", ending);
     row("recorded by", format!("heliostat {}, mechanism {}", r.version, r.mechanism));
@@ -124,7 +126,7 @@ fn summary(r: &Replayed, exact: bool) -> Rows {
 fn state(s: &Snapshot) -> String {
     let circuits = s.circuits.iter().map(Into::into).collect();
     let circuits = wire::Circuits { revision: s.revision, now_ns: s.now.0, circuits };
-    let mut coflows = Rows::new(&["coflow", "id", "bytes", "received", "open for"]);
+    let mut coflows = TextTable::new(&["coflow", "id", "bytes", "received", "open for"]);
     for c in s.coflows.live.iter().filter(|c| c.closed().is_none()) {
         let age = span(s.now.since(c.arrival));
         coflows.rows.push(vec![

@@ -11,8 +11,8 @@ use super::plot::{input, labels};
 use super::{CliError, read_result, results, rows, write_text};
 use crate::api::page;
 use crate::runtime::report::form;
-use crate::runtime::statistics::Estimate;
-use crate::runtime::study::{Account, Figure, Unit};
+use crate::runtime::statistics::MeanEstimate;
+use crate::runtime::study::{Figure, FigureUnit, RunAccount};
 
 /// Writes results of runs as one HTML file: tables, completion times, timelines
 #[derive(clap::Args, Clone, Debug)]
@@ -37,8 +37,8 @@ pub struct Args {
 }
 
 /// A result, an event log, or both of one run; or the results of several runs under one policy.
-struct Run {
-    input: input::Input,
+struct ReportedRun {
+    input: input::PlotInput,
     /// The results as they were written.
     values: Vec<Value>,
 }
@@ -48,7 +48,7 @@ struct Run {
 /// # Errors
 /// Files that cannot be read, hold nothing that is shown, or cannot be written.
 pub fn run(a: &Args) -> Result<(), CliError> {
-    let mut runs: Vec<Run> = vec![];
+    let mut runs: Vec<ReportedRun> = vec![];
     for file in &a.files {
         if file.is_dir() {
             take_all(&mut runs, file, results_of(file)?, &a.pool)?;
@@ -58,7 +58,7 @@ pub fn run(a: &Args) -> Result<(), CliError> {
     }
     a.pool.check(runs.iter().map(|r| &r.input.keys))?;
     let runs = input::paired(runs, |r| &mut r.input);
-    let inputs: Vec<input::Input> = runs.iter().map(|r| r.input.clone()).collect();
+    let inputs: Vec<input::PlotInput> = runs.iter().map(|r| r.input.clone()).collect();
     let labels = labels(&inputs, &a.label)?;
     let named: Vec<_> = labels.iter().cloned().zip(inputs.iter().map(|i| &i.keys)).collect();
     let differs: Vec<Value> = differences(&named)
@@ -103,7 +103,7 @@ fn no_result(file: &Path, holds: &str) -> CliError {
 }
 
 /// Adds a file to the runs.
-fn take(runs: &mut Vec<Run>, file: &Path, text: &str, pool: &Pool) -> Result<(), CliError> {
+fn take(runs: &mut Vec<ReportedRun>, file: &Path, text: &str, pool: &Pool) -> Result<(), CliError> {
     let value = match value_of(text) {
         Some(Value::Array(all)) => return take_all(runs, file, all, pool),
         value => value.filter(|v| v.get("summary").is_some()),
@@ -112,7 +112,7 @@ fn take(runs: &mut Vec<Run>, file: &Path, text: &str, pool: &Pool) -> Result<(),
         if value.is_none() && input.circuits.is_none() && input.demand.is_none() {
             return Err(no_result(file, &input.holds()));
         }
-        runs.push(Run { input, values: value.iter().cloned().collect() });
+        runs.push(ReportedRun { input, values: value.iter().cloned().collect() });
     }
     Ok(())
 }
@@ -120,7 +120,7 @@ fn take(runs: &mut Vec<Run>, file: &Path, text: &str, pool: &Pool) -> Result<(),
 /// Adds results of one file or directory: a run each, or where several differ in their seed alone,
 /// these as one.
 fn take_all(
-    runs: &mut Vec<Run>,
+    runs: &mut Vec<ReportedRun>,
     file: &Path,
     all: Vec<Value>,
     pool: &Pool,
@@ -129,14 +129,14 @@ fn take_all(
     for value in all {
         let mut one = vec![];
         take(&mut one, file, &value.to_string(), pool)?;
-        for Run { input, values } in one {
+        for ReportedRun { input, values } in one {
             let input = input::pooled(vec![input], pool).remove(0);
             match runs[begin..].iter_mut().find(|r| r.input.is_like(&input)) {
                 Some(run) => {
                     run.input.take(input);
                     run.values.extend(values);
                 }
-                None => runs.push(Run { input, values }),
+                None => runs.push(ReportedRun { input, values }),
             }
         }
     }
@@ -149,13 +149,14 @@ fn means(values: &[Value]) -> Result<Value, CliError> {
     let text = |v: &Value| results::parse(&v.to_string(), Path::new("result"));
     let accounts = values
         .iter()
-        .map(|v| Ok(text(v)?.iter().map(Account::from).collect::<Vec<_>>()))
+        .map(|v| Ok(text(v)?.iter().map(RunAccount::from).collect::<Vec<_>>()))
         .collect::<Result<Vec<_>, CliError>>()?;
     let accounts = accounts.concat();
     let figures = accounts.first().map_or(&[][..], |a| a.figures());
     let mean = |(k, f): (usize, &Figure)| {
-        let factor = if matches!(f.unit, Unit::Seconds | Unit::Gigabytes) { 1e9 } else { 1.0 };
-        let e = Estimate::of(
+        let factor =
+            if matches!(f.unit, FigureUnit::Seconds | FigureUnit::Gigabytes) { 1e9 } else { 1.0 };
+        let e = MeanEstimate::of(
             &accounts.iter().map(|a| a.figures()[k].value * factor).collect::<Vec<f64>>(),
         );
         (f.key.to_owned(), json!({"mean": e.mean, "half": e.half}))
@@ -164,7 +165,7 @@ fn means(values: &[Value]) -> Result<Value, CliError> {
 }
 
 /// What the page shows of a run. Times and spans are nanoseconds.
-fn of_run(run: &Run, label: &str) -> Result<Value, CliError> {
+fn of_run(run: &ReportedRun, label: &str) -> Result<Value, CliError> {
     let none = Value::Null;
     let value = run.values.first().unwrap_or(&none);
     let many = run.values.len() > 1;
@@ -229,7 +230,7 @@ fn of_run(run: &Run, label: &str) -> Result<Value, CliError> {
     }))
 }
 
-fn bar(b: &input::Bar) -> Value {
+fn bar(b: &input::CircuitBar) -> Value {
     json!({"plane": b.plane, "input": b.input, "output": b.output, "setup": b.setup_at.0, "up": b.up_from.0, "until": b.until.0, "demand": b.demand})
 }
 

@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 use super::files::{failed, read_result};
 use super::{CliError, tables, write_text};
 use crate::runtime::open;
-use crate::runtime::rows::Row;
+use crate::runtime::rows::ResultRow;
 
 /// What is written last.
 const REST: &str = "result.json";
@@ -30,11 +30,11 @@ fn file_of(list: &str) -> String {
 }
 
 /// Writes the rows of a run into a directory.
-pub struct Writer<'a> {
+pub struct RowsWriter<'a> {
     directory: &'a Path,
-    coflows: Lines,
+    coflows: RowsFile,
     /// Lists of a run of jobs.
-    jobs: Option<[Lines; 2]>,
+    jobs: Option<[RowsFile; 2]>,
     /// What could not be written.
     failed: Cell<Option<CliError>>,
     /// Ends the run, of which no more can be written.
@@ -42,12 +42,12 @@ pub struct Writer<'a> {
 }
 
 /// A file that is written line by line.
-struct Lines {
+struct RowsFile {
     path: PathBuf,
     file: RefCell<BufWriter<File>>,
 }
 
-impl Lines {
+impl RowsFile {
     fn create(directory: &Path, list: &str) -> Result<Self, CliError> {
         let path = directory.join(file_of(list));
         let file = open::to_write(&path, false).map_err(|e| failed(&path, &e))?;
@@ -65,7 +65,7 @@ impl Lines {
     }
 }
 
-impl<'a> Writer<'a> {
+impl<'a> RowsWriter<'a> {
     /// Begins a run's rows, of coflows or of jobs; those of an earlier run in this directory are
     /// gone then. `stop` is set if they cannot be written on.
     ///
@@ -85,22 +85,22 @@ impl<'a> Writer<'a> {
                 _ => {}
             }
         }
-        let [coflows, jobs] =
-            BY_ID.map(|list| (list == BY_ID[0] || of_jobs).then(|| Lines::create(directory, list)));
+        let [coflows, jobs] = BY_ID
+            .map(|list| (list == BY_ID[0] || of_jobs).then(|| RowsFile::create(directory, list)));
         let coflows = coflows.expect("every run has coflows")?;
         let jobs = jobs
-            .map(|jobs| Ok::<_, CliError>([jobs?, Lines::create(directory, BY_END)?]))
+            .map(|jobs| Ok::<_, CliError>([jobs?, RowsFile::create(directory, BY_END)?]))
             .transpose()?;
         Ok(Self { directory, coflows, jobs, failed: Cell::new(None), stop })
     }
 
     /// Takes a row.
-    pub fn put(&self, row: Row) {
+    pub fn put(&self, row: ResultRow) {
         let put = match (row, &self.jobs) {
-            (Row::Coflow(c), _) => self.coflows.put(c),
-            (Row::Job(j), Some([jobs, _])) => jobs.put(j),
-            (Row::Task(t), Some([_, tasks])) => tasks.put(t),
-            (Row::Job(_) | Row::Task(_), None) => Ok(()),
+            (ResultRow::Coflow(c), _) => self.coflows.put(c),
+            (ResultRow::Job(j), Some([jobs, _])) => jobs.put(j),
+            (ResultRow::Task(t), Some([_, tasks])) => tasks.put(t),
+            (ResultRow::Job(_) | ResultRow::Task(_), None) => Ok(()),
         };
         if let Err(e) = put {
             // The first error says why; all later ones follow from it.
@@ -117,7 +117,7 @@ impl<'a> Writer<'a> {
     pub fn end(self, result: &impl Serialize) -> Result<(), CliError> {
         self.failed.take().map_or(Ok(()), Err)?;
         self.coflows.end()?;
-        self.jobs.iter().flatten().try_for_each(Lines::end)?;
+        self.jobs.iter().flatten().try_for_each(RowsFile::end)?;
         write_text(&self.directory.join(REST), &tables::json(result))
     }
 }
@@ -199,7 +199,7 @@ mod tests {
     use crate::testing::shipped;
     use proptest::prelude::*;
 
-    fn simulated(rows: Option<&dyn Fn(Row)>) -> JobsResult {
+    fn simulated(rows: Option<&dyn Fn(ResultRow)>) -> JobsResult {
         let policy =
             CircuitPolicy { scheduler: SchedulerKind::Bipartite, ..CircuitPolicy::default() };
         let topology =
@@ -222,7 +222,7 @@ mod tests {
 
     fn write(directory: &Path) -> Result<(), CliError> {
         let stop = AtomicBool::new(false);
-        let writer = Writer::create(directory, true, &stop)?;
+        let writer = RowsWriter::create(directory, true, &stop)?;
         let result = simulated(Some(&|row| writer.put(row)));
         writer.end(&result)
     }
@@ -266,7 +266,7 @@ mod tests {
     fn a_disk_that_is_full_ends_the_run_and_is_told() {
         let directory = tempfile::tempdir().expect("a directory");
         let stop = AtomicBool::new(false);
-        let mut writer = Writer::create(directory.path(), true, &stop).expect("a directory");
+        let mut writer = RowsWriter::create(directory.path(), true, &stop).expect("a directory");
         let full = File::options().write(true).open("/dev/full").expect("a device");
         writer.coflows.file = RefCell::new(BufWriter::with_capacity(1, full));
         let result = simulated(Some(&|row| writer.put(row)));

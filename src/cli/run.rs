@@ -8,33 +8,33 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use progress::Progress;
-use service::Manager;
+use progress::LiveProgress;
+use service::ServiceManager;
 use up::{explain, no_api, start};
-use watch::Watch;
+use watch::PolicyFile;
 
 use super::caveats::{Allow, say_taken, say_unplaced};
-use super::changes::Changes;
+use super::changes::KeyChanges;
 use super::log::{self, say};
 use super::numbers::{self, several};
 use super::record::RecordArgs;
 use super::summary::Shown;
-use super::workload::Reading;
+use super::workload::ReadingArgs;
 use super::{
     CliError, attach, can_write, files, interrupt, jobs, limits, machine, origin, read_policy_with,
     read_topology_with, schedule, user_namespace,
 };
 use crate::api;
 use crate::circuits::external::ProgramAt;
-use crate::config::{self, Load};
+use crate::config::{self, SimulationLoad};
 use crate::control::policy::{CircuitPolicy, SchedulerKind};
 use crate::kernel::ownership::{self, Owned};
 use crate::kernel::scale::Capacity;
 use crate::kernel::{Mechanism, rights, sys};
-use crate::runtime::emulation::Options;
+use crate::runtime::emulation::EmulationOptions;
 use crate::runtime::record::{Pace, Recorder};
 use crate::runtime::report::caveats::Given;
-use crate::runtime::report::{Origin, RunResult};
+use crate::runtime::report::{ResultOrigin, RunResult};
 use crate::runtime::settings::RunPlan;
 use crate::topology::Topology;
 use crate::units::Span;
@@ -82,9 +82,9 @@ pub struct Args {
     #[arg(help_heading = "Workload", long, value_name = "N", requires = "workload", conflicts_with_all = ["record", "baseline"], value_parser = clap::value_parser!(u32).range(1..=1000))]
     repeat: Option<u32>,
     #[command(flatten)]
-    pub(super) changes: Changes,
+    pub(super) changes: KeyChanges,
     #[command(flatten)]
-    reading: Reading,
+    reading: ReadingArgs,
     /// Jobs to run on the network (YAML, SWIM or TPC-H), as `heliostat schedule` runs them: over
     /// the API of this very run.
     #[arg(help_heading = "Jobs", long, value_name = "FILE", conflicts_with = "workload")]
@@ -183,18 +183,18 @@ impl MechanismArg {
 }
 
 /// What a run needs, read and checked.
-struct Plan {
+struct CheckedRun {
     topology: Arc<Topology>,
     run: RunPlan,
     workload: Option<Workload>,
     /// The policies after the first, each with the workload as it scales it.
     others: Vec<(RunPlan, Workload)>,
     forced: bool,
-    options: Options,
+    options: EmulationOptions,
     /// Where results come from: of the first policy, then of the others.
-    origins: Vec<Origin>,
+    origins: Vec<ResultOrigin>,
     /// Where the API listens over TCP, and which tokens it wants there.
-    api: api::Options,
+    api: api::ServerOptions,
     /// Takes what the machines hear and want.
     recorder: Option<Recorder>,
     /// Changes when the event log is to be opened by its name again.
@@ -229,7 +229,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     }
     // Before the file is read: what is written while the network is built is seen afterwards.
     let watch =
-        args.policy.first().filter(|_| args.watch).map(|file| Watch::new(file)).transpose()?;
+        args.policy.first().filter(|_| args.watch).map(|file| PolicyFile::new(file)).transpose()?;
     // A signal that is meant for the event log must not end a daemon that is starting and has no
     // handler yet.
     sys::ignore_signal(libc::SIGUSR1);
@@ -249,7 +249,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     });
     runtime.spawn(interrupt::wait_for_signal(stop.clone(), abandon));
     args.record.around(Pace::Live, None, |recorder| {
-        let plan = Plan { recorder: recorder.cloned(), ..plan };
+        let plan = CheckedRun { recorder: recorder.cloned(), ..plan };
         match (&args.schedule, &plan.workload) {
             (Some(jobs), _) => schedule_jobs(args, &plan, jobs, &stop),
             (None, Some(workload)) if args.policy.len() > 1 || args.repeat.is_some() => {
@@ -262,7 +262,12 @@ pub fn run(args: &Args) -> Result<(), CliError> {
 }
 
 /// Carries a workload, without circuits before if that was asked for.
-fn carry(args: &Args, plan: &Plan, workload: &Workload, stop: &AtomicBool) -> Result<(), CliError> {
+fn carry(
+    args: &Args,
+    plan: &CheckedRun,
+    workload: &Workload,
+    stop: &AtomicBool,
+) -> Result<(), CliError> {
     let mut results = vec![];
     if args.baseline {
         let off = CircuitPolicy {
@@ -301,7 +306,7 @@ fn interrupted_at_once() -> CliError {
     CliError::Failed("interrupted before any run had ended".into())
 }
 
-fn prepare(args: &Args) -> Result<Plan, CliError> {
+fn prepare(args: &Args) -> Result<CheckedRun, CliError> {
     let changes = &args.changes.all;
     let mut topology = read_topology_with(&args.topology, changes)?;
     let default = if args.schedule.is_some() { jobs::DEFAULT_POLICY } else { DEFAULT_POLICY };
@@ -320,7 +325,7 @@ fn prepare(args: &Args) -> Result<Plan, CliError> {
     }
     config::fit(&topology, &run)?;
     check_program(&run)?;
-    limits::fits_into_memory(&topology, &run, Load::default())?;
+    limits::fits_into_memory(&topology, &run, SimulationLoad::default())?;
     for line in config::advice(&topology, &run) {
         tracing::warn!("{line}");
     }
@@ -331,7 +336,7 @@ fn prepare(args: &Args) -> Result<Plan, CliError> {
     }
     let policies =
         args.policy.iter().map(|p| Some(p.as_path())).chain(args.policy.is_empty().then_some(None));
-    let origins: Vec<Origin> =
+    let origins: Vec<ResultOrigin> =
         policies.map(|p| origin::of(Some(&args.topology), p, args.workload.as_deref())).collect();
     let adjust = |run: &RunPlan| Adjust {
         scale: args.reading.scale.unwrap_or(run.run.scale),
@@ -354,7 +359,7 @@ fn prepare(args: &Args) -> Result<Plan, CliError> {
     if read.is_some() {
         say_unplaced(plans.clone());
     }
-    let of = |(origin, plan): (Origin, &RunPlan)| Origin {
+    let of = |(origin, plan): (ResultOrigin, &RunPlan)| ResultOrigin {
         options: args.given.clone(),
         settings: config::settings(plan),
         ..origin
@@ -384,8 +389,9 @@ fn prepare(args: &Args) -> Result<Plan, CliError> {
     lacking::check_links(&args.topology, &topology)?;
     let patience =
         args.patience.or((args.workload.is_some() || args.schedule.is_some()).then_some(PATIENCE));
-    let options = Options { name, mechanism: args.mechanism.wanted(), base, attach, patience };
-    Ok(Plan {
+    let options =
+        EmulationOptions { name, mechanism: args.mechanism.wanted(), base, attach, patience };
+    Ok(CheckedRun {
         topology: Arc::new(topology),
         run,
         workload,
@@ -442,27 +448,32 @@ fn check_name(name: &str) -> Result<(), CliError> {
 }
 
 /// Where the API listens over TCP, and its tokens.
-fn listen(args: &Args) -> Result<api::Options, CliError> {
+fn listen(args: &Args) -> Result<api::ServerOptions, CliError> {
     let token = files::token(args.token_file.as_deref(), args.token.as_deref())?;
     let read_token = files::token(args.read_token_file.as_deref(), None)?;
     if (args.schedule.is_some() || args.watch) && read_token.is_some() && token.is_none() {
         let why = "--schedule and --watch change things over the API; beside --read-token-file they need --token-file";
         return Err(CliError::Usage(why.into()));
     }
-    Ok(api::Options { listen: Some(args.listen), token, read_token, ..api::Options::default() })
+    Ok(api::ServerOptions {
+        listen: Some(args.listen),
+        token,
+        read_token,
+        ..api::ServerOptions::default()
+    })
 }
 
 fn one(
     args: &Args,
-    plan: &Plan,
+    plan: &CheckedRun,
     (run, workload): (&RunPlan, &Workload),
-    origin: &Origin,
+    origin: &ResultOrigin,
     stop: &AtomicBool,
 ) -> Result<RunResult, CliError> {
     let running = start(args, plan, run)?;
-    let mut progress = Progress::new(&run.policy.name, workload.coflows.len());
+    let mut progress = LiveProgress::new(&run.policy.name, workload.coflows.len());
     let origin = origin::here_and_now(origin);
-    let machine = machine::Watch::start();
+    let machine = machine::MachineWatch::start();
     let mut result = running.e.run(workload, stop, |s| progress.show(s));
     progress.done();
     (result.forced, result.origin, result.machine) = (plan.forced, origin, Some(machine.end()));
@@ -473,9 +484,14 @@ fn one(
 }
 
 /// Runs jobs over the API of the emulation that is started for them.
-fn schedule_jobs(args: &Args, plan: &Plan, jobs: &Path, stop: &AtomicBool) -> Result<(), CliError> {
+fn schedule_jobs(
+    args: &Args,
+    plan: &CheckedRun,
+    jobs: &Path,
+    stop: &AtomicBool,
+) -> Result<(), CliError> {
     let running = start(args, plan, &plan.run)?;
-    let manager = Manager::up(&running.e.live.handle);
+    let manager = ServiceManager::up(&running.e.live.handle);
     let client = Arc::new(running.place(plan).client()?);
     let ask = schedule::RemoteJobs {
         topology: Some(&args.topology),
@@ -531,14 +547,14 @@ pub(super) const LOOK: Duration = Duration::from_millis(50);
 /// Stays up until a signal, or until something that it needs has died.
 fn serve(
     args: &Args,
-    plan: &Plan,
-    mut watch: Option<Watch>,
+    plan: &CheckedRun,
+    mut watch: Option<PolicyFile>,
     stop: &AtomicBool,
 ) -> Result<(), CliError> {
     let running = start(args, plan, &plan.run)?;
     let (name, url) = (&plan.options.name, running.server.url());
     say!("{}", banner::up(name, args.detached, &url));
-    let manager = Manager::up(&running.e.live.handle);
+    let manager = ServiceManager::up(&running.e.live.handle);
     let daemon = running.place(plan);
     let mut why = None;
     for tick in 1_u32.. {

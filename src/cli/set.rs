@@ -18,13 +18,13 @@ use crate::units::BitRate;
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
     #[command(subcommand)]
-    what: What,
+    what: SetCommand,
     #[command(flatten)]
     place: Where,
 }
 
 #[derive(clap::Subcommand, Clone, Debug)]
-enum What {
+enum SetCommand {
     /// Decides by another policy from the next cycle on
     Policy {
         /// A policy file (YAML), or the name of a shipped policy
@@ -47,7 +47,7 @@ enum What {
     Circuits {
         /// FROM-TO, such as r0-r3, or FROM-TO@PLANE; none: all are given back
         #[arg(value_parser = circuit, value_name = "FROM-TO[@PLANE]")]
-        circuits: Vec<Circuit>,
+        circuits: Vec<CircuitArgument>,
     },
     /// Sets the list of switches that flows from one host to another cross; says what that changes
     Path {
@@ -70,7 +70,7 @@ enum What {
 
 /// A circuit as it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Circuit {
+struct CircuitArgument {
     plane: u32,
     from: u32,
     to: u32,
@@ -81,7 +81,7 @@ struct Circuit {
 /// # Errors
 /// A file that makes no sense, no daemon, no answer in time, or an answer that is an error.
 pub fn run(args: &Args) -> Result<(), CliError> {
-    if let What::Circuit { from, to: Some(to), .. } = args.what
+    if let SetCommand::Circuit { from, to: Some(to), .. } = args.what
         && from == to
     {
         let why = format!(
@@ -92,26 +92,26 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     }
     let client = &args.place.client_to_change()?;
     match &args.what {
-        What::Policy { policy: file } => {
+        SetCommand::Policy { policy: file } => {
             say!("policy {} decides from the next cycle on", policy(&args.place, file)?);
             Ok(())
         }
-        What::Circuit { from, to: Some(to), plane } => put(
+        SetCommand::Circuit { from, to: Some(to), plane } => put(
             client,
             &format!("/api/v1/circuits/{plane}/{from}"),
             &json!({ "output": to }).to_string(),
         ),
-        What::Circuit { from, to: None, plane } => {
+        SetCommand::Circuit { from, to: None, plane } => {
             ask(client, "DELETE", &format!("/api/v1/circuits/{plane}/{from}"), "")
         }
-        What::Circuits { circuits } => {
+        SetCommand::Circuits { circuits } => {
             let all: Vec<_> = circuits
                 .iter()
                 .map(|c| json!({ "plane": c.plane, "input": c.from, "output": c.to }))
                 .collect();
             put(client, "/api/v1/circuits", &json!({ "circuits": all }).to_string())
         }
-        What::Path { from, to, switches, ports, dry_run } => {
+        SetCommand::Path { from, to, switches, ports, dry_run } => {
             let flow = ports.map(|(a, b)| format!("&fromPort={a}&toPort={b}")).unwrap_or_default();
             let path = format!("/api/v1/paths/{from}/{to}?dryRun={dry_run}{flow}");
             let text = if switches.is_empty() {
@@ -187,7 +187,7 @@ fn rack(text: &str) -> Result<u32, String> {
     text.strip_prefix('r').unwrap_or(text).parse().map_err(|_| "write a rack as r3".into())
 }
 
-fn circuit(text: &str) -> Result<Circuit, String> {
+fn circuit(text: &str) -> Result<CircuitArgument, String> {
     let bad = || "write a circuit as r0-r3, or on another plane as r0-r3@1".to_owned();
     let (racks, plane) = text.split_once('@').unwrap_or((text, "0"));
     let (from, to) = racks.split_once('-').ok_or_else(bad)?;
@@ -195,7 +195,7 @@ fn circuit(text: &str) -> Result<Circuit, String> {
     if from == to {
         return Err("a circuit joins two racks".into());
     }
-    Ok(Circuit { plane: plane.parse().map_err(|_| bad())?, from, to })
+    Ok(CircuitArgument { plane: plane.parse().map_err(|_| bad())?, from, to })
 }
 
 #[cfg(test)]
@@ -204,8 +204,8 @@ mod tests {
 
     #[test]
     fn a_circuit_is_written_by_its_racks() {
-        assert_eq!(circuit("r0-r3"), Ok(Circuit { plane: 0, from: 0, to: 3 }));
-        assert_eq!(circuit("0-3@1"), Ok(Circuit { plane: 1, from: 0, to: 3 }));
+        assert_eq!(circuit("r0-r3"), Ok(CircuitArgument { plane: 0, from: 0, to: 3 }));
+        assert_eq!(circuit("0-3@1"), Ok(CircuitArgument { plane: 1, from: 0, to: 3 }));
         for bad in [
             "",
             "r0",

@@ -6,8 +6,8 @@ use serde::de::DeserializeOwned;
 
 use super::client::Where;
 use super::numbers::several;
-use super::tables::{self, Rows, percent, span};
-use super::{CliError, Output, print, write_stdout};
+use super::tables::{self, TextTable, percent, span};
+use super::{CliError, OutputFormat, print, write_stdout};
 use crate::api::wire;
 use crate::client::Client;
 use crate::ids::RackId;
@@ -21,7 +21,7 @@ pub mod answers;
 pub struct Args {
     /// What to show
     #[arg(value_enum)]
-    what: What,
+    what: ShowCommand,
     /// Of decisions, only those about the job of this name or number
     #[arg(long, value_name = "JOB")]
     job: Option<String>,
@@ -30,7 +30,7 @@ pub struct Args {
     stage: Option<u32>,
     /// What is printed
     #[arg(short, long, value_enum, default_value_t)]
-    output: Output,
+    output: OutputFormat,
     /// Shows it again and again, until interrupted; with a length of time, that often
     #[arg(short, long, value_name = "EVERY", num_args = 0..=1, require_equals = true, default_missing_value = "1s")]
     watch: Option<Span>,
@@ -40,7 +40,7 @@ pub struct Args {
 
 /// What can be shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum What {
+enum ShowCommand {
     /// Circuits with light, being set up, or promised
     Circuits,
     /// Traffic by rack pair
@@ -66,7 +66,7 @@ enum What {
     Stats,
 }
 
-impl What {
+impl ShowCommand {
     fn path(self) -> &'static str {
         match self {
             Self::Circuits => "/api/v1/circuits",
@@ -83,7 +83,7 @@ impl What {
     }
 }
 
-impl What {
+impl ShowCommand {
     /// What a table of it counts, and what is said if there is nothing.
     fn words(self) -> (&'static str, &'static str) {
         match self {
@@ -124,7 +124,7 @@ impl What {
 /// # Errors
 /// No daemon, no answer in time, or an answer that is an error.
 pub fn run(args: &Args) -> Result<(), CliError> {
-    if args.what != What::Decisions && (args.job.is_some() || args.stage.is_some()) {
+    if args.what != ShowCommand::Decisions && (args.job.is_some() || args.stage.is_some()) {
         return Err(CliError::Usage("--job and --stage are about decisions".into()));
     }
     let client = args.place.client()?;
@@ -149,14 +149,14 @@ fn look(
     before: &mut Option<wire::Demand>,
 ) -> Result<String, CliError> {
     let answer = client.get(&path(args))?;
-    let names = if args.what == What::Paths { host_names(client)? } else { vec![] };
+    let names = if args.what == ShowCommand::Paths { host_names(client)? } else { vec![] };
     let mut text = render(args.what, args.output, &answer, &names)?;
-    if args.output == Output::Table {
+    if args.output == OutputFormat::Table {
         match args.what {
-            What::Circuits if parse::<wire::Circuits>(&answer)?.circuits.is_empty() => {
-                text += &were_set(&parse(&client.get(What::Stats.path())?)?)
+            ShowCommand::Circuits if parse::<wire::Circuits>(&answer)?.circuits.is_empty() => {
+                text += &were_set(&parse(&client.get(ShowCommand::Stats.path())?)?)
             }
-            What::Demand => {
+            ShowCommand::Demand => {
                 let now: wire::Demand = parse(&answer)?;
                 text += &before
                     .replace(now.clone())
@@ -200,7 +200,7 @@ fn rates(before: &wire::Demand, now: &wire::Demand) -> String {
     };
     let told =
         |bytes: u64| BitRate((bytes as f64 * 8.0 / seconds / 1e5) as u64 * 100_000).to_string();
-    let mut rows = Rows::new(&["from", "to", "rate", "over OCS"]);
+    let mut rows = TextTable::new(&["from", "to", "rate", "over OCS"]);
     let racks = now.sent_bytes.len();
     for (i, j) in (0..racks).flat_map(|i| (0..racks).map(move |j| (i, j))) {
         let sent = gained(&now.sent_bytes, &before.sent_bytes, i, j);
@@ -224,7 +224,7 @@ fn rates(before: &wire::Demand, now: &wire::Demand) -> String {
 
 /// The names of a network's hosts, by number.
 pub(super) fn host_names(client: &Client) -> Result<Vec<String>, CliError> {
-    let topology: wire::Topology = parse(&client.get(What::Topology.path())?)?;
+    let topology: wire::Topology = parse(&client.get(ShowCommand::Topology.path())?)?;
     Ok(topology.hosts.into_iter().map(|h| h.name).collect())
 }
 
@@ -235,30 +235,35 @@ pub(super) fn host_name(names: &[String], host: u32) -> String {
 
 /// An answer of the API as text. JSON stays as it came, with line breaks. `names` are those of
 /// hosts by number, where they are shown.
-fn render(what: What, output: Output, answer: &str, names: &[String]) -> Result<String, CliError> {
-    if output == Output::Json {
+fn render(
+    what: ShowCommand,
+    output: OutputFormat,
+    answer: &str,
+    names: &[String],
+) -> Result<String, CliError> {
+    if output == OutputFormat::Json {
         let value: serde_json::Value = parse(answer)?;
         return Ok(serde_json::to_string_pretty(&value).expect("a JSON value is plain data") + "\n");
     }
-    let exact = output == Output::Csv;
+    let exact = output == OutputFormat::Csv;
     let rows = match what {
-        What::Circuits => answers::circuits(&parse(answer)?, exact),
-        What::Demand => answers::demand(&parse(answer)?, exact),
-        What::Coflows => answers::coflows(&parse(answer)?, exact),
-        What::Ports => answers::ports(&parse(answer)?, exact),
-        What::Topology if exact => answers::hosts(&parse(answer)?),
-        What::Topology => answers::topology(&parse(answer)?),
-        What::Paths => answers::paths(&parse(answer)?, names, exact),
-        What::Switches => answers::switches(&parse(answer)?, exact),
-        What::Queues => answers::queues(&parse(answer)?, exact),
-        What::Policy => answers::policy(&parse(answer)?),
-        What::Decisions => answers::decisions(&parse(answer)?, exact),
-        What::Stats => answers::stats(&parse(answer)?, exact),
+        ShowCommand::Circuits => answers::circuits(&parse(answer)?, exact),
+        ShowCommand::Demand => answers::demand(&parse(answer)?, exact),
+        ShowCommand::Coflows => answers::coflows(&parse(answer)?, exact),
+        ShowCommand::Ports => answers::ports(&parse(answer)?, exact),
+        ShowCommand::Topology if exact => answers::hosts(&parse(answer)?),
+        ShowCommand::Topology => answers::topology(&parse(answer)?),
+        ShowCommand::Paths => answers::paths(&parse(answer)?, names, exact),
+        ShowCommand::Switches => answers::switches(&parse(answer)?, exact),
+        ShowCommand::Queues => answers::queues(&parse(answer)?, exact),
+        ShowCommand::Policy => answers::policy(&parse(answer)?),
+        ShowCommand::Decisions => answers::decisions(&parse(answer)?, exact),
+        ShowCommand::Stats => answers::stats(&parse(answer)?, exact),
     };
     if exact {
         return Ok(rows.csv());
     }
-    let now = serde_json::from_str::<Clock>(answer).ok().map(|c| Time(c.now_ns));
+    let now = serde_json::from_str::<AnswerTime>(answer).ok().map(|c| Time(c.now_ns));
     let at = now.map_or_else(String::new, |t| {
         format!("{} after the daemon's start", tables::span(Span(t.0 / 1_000_000 * 1_000_000)))
     });
@@ -276,7 +281,7 @@ fn render(what: What, output: Output, answer: &str, names: &[String]) -> Result<
 
 /// When an answer was true.
 #[derive(serde::Deserialize)]
-struct Clock {
+struct AnswerTime {
     now_ns: u64,
 }
 

@@ -8,17 +8,17 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
-use super::apart::{self, Keys};
+use super::apart::{self, RunKeys};
 use super::caveats::Allow;
 use super::interrupt::stopped_by_ctrl_c;
 use super::results;
-use super::tables::{self, Rows};
+use super::tables::{self, TextTable};
 use super::{CliError, DocumentOutput};
 use crate::runtime::parallel::in_parallel;
 use crate::runtime::report::caveats::{Caveat, kinds, marked};
-use crate::runtime::statistics::Estimate;
+use crate::runtime::statistics::MeanEstimate;
 use crate::runtime::study::{
-    Account, Against, AnyResult, Group, Measured, Normalised, Policy, Study, Unit,
+    Against, AnyResult, FigureUnit, Measured, Normalised, Policy, PolicyRuns, RunAccount, Study,
 };
 
 /// The figures of the table; all others are in JSON and CSV.
@@ -35,7 +35,7 @@ const SHOWN: [&str; 8] = [
 
 /// A table: policies against the first of them, and what must be said of it.
 #[derive(Clone, Debug, Serialize)]
-pub struct Compared {
+pub struct ComparedPolicies {
     /// What its runs have in common and those of other tables have not.
     #[serde(rename = "of", skip_serializing_if = "Vec::is_empty")]
     pub scene: Vec<(String, String)>,
@@ -59,19 +59,20 @@ pub struct Difference {
     pub values: Vec<(String, String)>,
 }
 
-impl Compared {
+impl ComparedPolicies {
     /// Of rows with their keys.
     pub fn new(
-        rows: Vec<(Group, Keys)>,
+        rows: Vec<(PolicyRuns, RunKeys)>,
         scene: Vec<(String, String)>,
         notes: impl IntoIterator<Item = String>,
     ) -> Self {
-        let named: Vec<(String, &Keys)> = rows.iter().map(|(g, k)| (g.label.clone(), k)).collect();
+        let named: Vec<(String, &RunKeys)> =
+            rows.iter().map(|(g, k)| (g.label.clone(), k)).collect();
         let differences = apart::differences(&named)
             .into_iter()
             .map(|(key, values)| Difference { key, values })
             .collect();
-        let groups: Vec<Group> = rows.into_iter().map(|r| r.0).collect();
+        let groups: Vec<PolicyRuns> = rows.into_iter().map(|r| r.0).collect();
         Self { scene, study: Study::new(&groups), differences, notes: notes.into_iter().collect() }
     }
 
@@ -199,20 +200,20 @@ pub fn results_json(results: &Results) -> String {
 }
 
 /// What is compared of the results, by policy.
-pub fn of(names: &[String], results: &Results) -> Compared {
+pub fn of(names: &[String], results: &Results) -> ComparedPolicies {
     let group = |(name, runs): (&String, &Vec<AnyResult>)| {
-        let runs: Vec<Account> = runs.iter().map(Account::from).collect();
-        let keys = runs.first().map(|a| Keys::of(a, ""))?;
-        Some((Group { label: name.clone(), runs }, keys))
+        let runs: Vec<RunAccount> = runs.iter().map(RunAccount::from).collect();
+        let keys = runs.first().map(|a| RunKeys::of(a, ""))?;
+        Some((PolicyRuns { label: name.clone(), runs }, keys))
     };
-    Compared::new(names.iter().zip(results).filter_map(group).collect(), vec![], None)
+    ComparedPolicies::new(names.iter().zip(results).filter_map(group).collect(), vec![], None)
 }
 
 /// Tables as they are printed. Of a single policy, its figures alone. In JSON, one table is an
 /// object, and several are a list.
-pub fn show(all: &[Compared], output: impl Into<DocumentOutput>) -> String {
+pub fn show(all: &[ComparedPolicies], output: impl Into<DocumentOutput>) -> String {
     let output = output.into();
-    let text = |c: &Compared| {
+    let text = |c: &ComparedPolicies| {
         let table = if let [only] = &c.study.policies[..] {
             let figures = figures(only);
             figures.drawn(output, figures.header.len(), 1)
@@ -237,13 +238,13 @@ pub fn show(all: &[Compared], output: impl Into<DocumentOutput>) -> String {
 }
 
 /// The figures of one policy, which heads the table: a row each.
-fn figures(policy: &Policy) -> Rows {
+fn figures(policy: &Policy) -> TextTable {
     let name = marked(&policy.policy, &policy.caveats);
     let several = policy.runs > 1;
     let mut rows = if several {
-        Rows::new(&[&name, "runs", "mean ± 95 %", "min", "max"])
+        TextTable::new(&[&name, "runs", "mean ± 95 %", "min", "max"])
     } else {
-        Rows::new(&[&name, "value"])
+        TextTable::new(&[&name, "value"])
     };
     for f in &policy.figures {
         let column = Column::of(std::iter::once(f));
@@ -309,7 +310,7 @@ const fn things(study: &Study) -> &'static str {
 }
 
 /// A row a policy: the mean of each figure, and how it differs from the first policy's.
-fn policies(study: &Study) -> Rows {
+fn policies(study: &Study) -> TextTable {
     let shown: Vec<usize> = SHOWN
         .iter()
         .filter_map(|name| study.policies[0].figures.iter().position(|f| f.name == *name))
@@ -318,7 +319,7 @@ fn policies(study: &Study) -> Rows {
         shown.iter().map(|&k| Column::of(study.policies.iter().map(|p| &p.figures[k]))).collect();
     let mut header = vec!["policy".to_owned(), "runs".into()];
     header.extend(columns.iter().flat_map(|c| [c.title.clone(), "difference".into()]));
-    let mut rows = Rows::new(&header);
+    let mut rows = TextTable::new(&header);
     for p in &study.policies {
         let mut row = vec![marked(&p.policy, &p.caveats), p.runs.to_string()];
         for (column, &k) in columns.iter().zip(&shown) {
@@ -346,12 +347,12 @@ impl Column {
         let most = all.iter().map(|f| f.estimate.mean.abs()).fold(0.0, f64::max);
         let (name, unit) = (all[0].name, all[0].unit);
         let (factor, unit) = match unit {
-            Unit::Seconds if most < 1e-3 => (1e6, " (us)"),
-            Unit::Seconds if most < 1.0 => (1e3, " (ms)"),
-            Unit::Seconds => (1.0, " (s)"),
-            Unit::Share => (100.0, " (%)"),
-            Unit::Gigabytes => (1.0, " (GB)"),
-            Unit::Count => (1.0, ""),
+            FigureUnit::Seconds if most < 1e-3 => (1e6, " (us)"),
+            FigureUnit::Seconds if most < 1.0 => (1e3, " (ms)"),
+            FigureUnit::Seconds => (1.0, " (s)"),
+            FigureUnit::Share => (100.0, " (%)"),
+            FigureUnit::Gigabytes => (1.0, " (GB)"),
+            FigureUnit::Count => (1.0, ""),
         };
         // Four digits of the largest are enough for people; of a share, one decimal; of what is
         // counted, none where all are whole.
@@ -369,18 +370,18 @@ impl Column {
         format!("{:.*}", self.decimals, v * self.factor)
     }
 
-    fn cell(&self, e: Estimate) -> String {
+    fn cell(&self, e: MeanEstimate) -> String {
         let number = |v| self.number(v);
         e.half.map_or(number(e.mean), |half| format!("{} ± {}", number(e.mean), number(half)))
     }
 }
 
 /// A difference in per cent of the first policy's; of a share, in points.
-fn difference(a: &Against, unit: Unit) -> String {
+fn difference(a: &Against, unit: FigureUnit) -> String {
     let (e, factor, suffix) = (
         a.told(unit),
-        if unit == Unit::Share { 100.0 } else { 1.0 },
-        if unit == Unit::Share { " points" } else { " %" },
+        if unit == FigureUnit::Share { 100.0 } else { 1.0 },
+        if unit == FigureUnit::Share { " points" } else { " %" },
     );
     if e.mean == 0.0 && e.half.is_none_or(|half| half == 0.0) {
         return "equal".into();
@@ -391,19 +392,19 @@ fn difference(a: &Against, unit: Unit) -> String {
 }
 
 /// Completion times over those of the first policy: two rows a policy, a column a class.
-pub fn normalised(study: &Study) -> Rows {
+pub fn normalised(study: &Study) -> TextTable {
     let Some(most) = study.policies.iter().map(|p| &p.normalised).max_by_key(|n| n.len()) else {
-        return Rows::default();
+        return TextTable::default();
     };
     let title = if study.of_jobs { "JCT" } else { "CCT" };
     let mut header = vec![format!("{title} over that of {}", study.policies[0].policy)];
     header.extend(most.iter().map(|n| format!("{} ({})", n.class, n.count)));
-    let mut rows = Rows::new(&header);
-    let cell = |e: Estimate| {
+    let mut rows = TextTable::new(&header);
+    let cell = |e: MeanEstimate| {
         e.half.map_or(format!("{:.3}", e.mean), |half| format!("{:.3} ± {half:.3}", e.mean))
     };
     for p in study.policies.iter().filter(|p| !p.normalised.is_empty()) {
-        let of = |pick: fn(&Normalised) -> Estimate| {
+        let of = |pick: fn(&Normalised) -> MeanEstimate| {
             most.iter().map(move |m| {
                 p.normalised
                     .iter()
@@ -412,7 +413,7 @@ pub fn normalised(study: &Study) -> Rows {
             })
         };
         for (what, pick) in [
-            ("average", (|n: &Normalised| n.average) as fn(&Normalised) -> Estimate),
+            ("average", (|n: &Normalised| n.average) as fn(&Normalised) -> MeanEstimate),
             ("p95", |n| n.p95),
         ] {
             rows.rows.push(
@@ -427,8 +428,8 @@ pub fn normalised(study: &Study) -> Rows {
 }
 
 /// Everything, a row a policy and figure; what tells tables apart comes first.
-pub fn exact(all: &[Compared]) -> Rows {
-    let mut rows = Rows::default();
+pub fn exact(all: &[ComparedPolicies]) -> TextTable {
+    let mut rows = TextTable::default();
     for c in all {
         let own = exact_of(&c.study);
         let (names, values): (Vec<String>, Vec<String>) = c.scene.iter().cloned().unzip();
@@ -438,8 +439,8 @@ pub fn exact(all: &[Compared]) -> Rows {
     rows
 }
 
-fn exact_of(study: &Study) -> Rows {
-    let mut rows = Rows::new(&[
+fn exact_of(study: &Study) -> TextTable {
+    let mut rows = TextTable::new(&[
         "policy",
         "figure",
         "unit",

@@ -4,11 +4,11 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::Output;
-use super::tables::{Rows, bytes, json, percent, span};
+use super::OutputFormat;
+use super::tables::{TextTable, bytes, json, percent, span};
 use crate::control::record::Quantiles;
 use crate::runtime::jobs::report::JobsResult;
-use crate::runtime::report::{End, RunResult, Summary};
+use crate::runtime::report::{RunEnd, RunResult, Summary};
 use crate::units::Span;
 
 /// What is printed of a run
@@ -16,7 +16,7 @@ use crate::units::Span;
 pub struct Shown {
     /// What is printed
     #[arg(help_heading = "Output", short, long, value_enum, default_value_t)]
-    pub output: Output,
+    pub output: OutputFormat,
     /// Prints the sums alone, without a row a coflow or job; in JSON and CSV the result without its
     /// lists. --json FILE still has all. Of several runs, the sums are all that is printed
     #[arg(help_heading = "Output", long)]
@@ -28,7 +28,7 @@ pub struct Shown {
 pub struct ShownOnce {
     /// What is printed
     #[arg(help_heading = "Output", short, long, value_enum, default_value_t)]
-    pub output: Output,
+    pub output: OutputFormat,
     /// Prints the sums alone, without a row a job; in JSON and CSV the result without its lists.
     /// --json FILE still has all
     #[arg(help_heading = "Output", long)]
@@ -53,12 +53,12 @@ pub fn caption(r: &RunResult) -> String {
 }
 
 /// That a run ended before its end, for a caption.
-pub fn ended(end: End) -> &'static str {
+pub fn ended(end: RunEnd) -> &'static str {
     match end {
-        End::Finished => "",
-        End::Until => "; its time was over: times are of what finished",
-        End::Stopped => "; interrupted: times are of what finished",
-        End::Stuck => "; stuck: times are of what finished",
+        RunEnd::Finished => "",
+        RunEnd::Until => "; its time was over: times are of what finished",
+        RunEnd::Stopped => "; interrupted: times are of what finished",
+        RunEnd::Stuck => "; stuck: times are of what finished",
     }
 }
 
@@ -68,15 +68,15 @@ pub fn has_circuits(s: &Summary) -> bool {
 }
 
 /// The sums of one run, for people: one a row.
-pub fn summary(s: &Summary) -> Rows {
+pub fn summary(s: &Summary) -> TextTable {
     of_runs(&[("", s)])
 }
 
 /// The sums of runs side by side, each under its name. A row is left out where it is empty or zero
 /// in all of them: internals of a run in which nothing was wrong.
-pub fn of_runs(runs: &[(&str, &Summary)]) -> Rows {
+pub fn of_runs(runs: &[(&str, &Summary)]) -> TextTable {
     let header: Vec<&str> = std::iter::once("summary").chain(runs.iter().map(|r| r.0)).collect();
-    let mut rows = Rows::new(&header);
+    let mut rows = TextTable::new(&header);
     let mut row = |name: &str, cell: &dyn Fn(&Summary) -> Option<String>| {
         let cells: Vec<Option<String>> = runs.iter().map(|r| cell(r.1)).collect();
         if cells.iter().any(Option::is_some) {
@@ -147,12 +147,12 @@ pub fn of_runs(runs: &[(&str, &Summary)]) -> Rows {
 const LISTS: [&str; 6] = ["coflows", "jobs", "timeline", "explained", "decisions", "utilisation"];
 
 /// A result that has lists.
-pub trait Listed: Serialize {
+pub trait HasLists: Serialize {
     /// The same with empty lists, which are not copied: a long run's take gigabytes.
     fn emptied(&self) -> Self;
 }
 
-impl Listed for RunResult {
+impl HasLists for RunResult {
     fn emptied(&self) -> Self {
         Self {
             origin: self.origin.clone(),
@@ -176,7 +176,7 @@ impl Listed for RunResult {
     }
 }
 
-impl Listed for JobsResult {
+impl HasLists for JobsResult {
     fn emptied(&self) -> Self {
         Self {
             origin: self.origin.clone(),
@@ -206,7 +206,7 @@ impl Listed for JobsResult {
 }
 
 /// A result without its lists.
-fn without_lists(result: &impl Listed) -> Value {
+fn without_lists(result: &impl HasLists) -> Value {
     let mut value: Value =
         serde_json::from_str(&json(&result.emptied())).expect("what was written is JSON");
     if let Some(object) = value.as_object_mut() {
@@ -217,17 +217,17 @@ fn without_lists(result: &impl Listed) -> Value {
 
 /// A result without its lists, for programs: as JSON, or as CSV with a row a number, whose key has
 /// dots between its parts.
-pub fn for_programs(result: &impl Listed, output: Output) -> String {
+pub fn for_programs(result: &impl HasLists, output: OutputFormat) -> String {
     let value = without_lists(result);
-    if output == Output::Json {
+    if output == OutputFormat::Json {
         return serde_json::to_string_pretty(&value).expect("plain data") + "\n";
     }
-    let mut rows = Rows::new(&["key", "value"]);
+    let mut rows = TextTable::new(&["key", "value"]);
     flat(&mut rows, "", &value);
     rows.csv()
 }
 
-fn flat(rows: &mut Rows, key: &str, value: &Value) {
+fn flat(rows: &mut TextTable, key: &str, value: &Value) {
     let inner = |k: &str| if key.is_empty() { k.to_owned() } else { format!("{key}.{k}") };
     match value {
         Value::Object(all) => all.iter().for_each(|(k, v)| flat(rows, &inner(k), v)),
@@ -245,7 +245,7 @@ mod tests {
     use super::*;
     use crate::control::record::PlaneDark;
 
-    fn names(rows: &Rows) -> Vec<&str> {
+    fn names(rows: &TextTable) -> Vec<&str> {
         rows.rows.iter().map(|r| r[0].as_str()).collect()
     }
 
@@ -326,14 +326,14 @@ mod tests {
     #[test]
     fn programs_get_the_result_without_its_lists() {
         let r = run();
-        let value: Value = serde_json::from_str(&for_programs(&r, Output::Json)).unwrap();
+        let value: Value = serde_json::from_str(&for_programs(&r, OutputFormat::Json)).unwrap();
         assert!(LISTS.iter().all(|l| value.get(l).is_none()), "{value}");
         let whole: Value = serde_json::from_str(&json(&r)).unwrap();
         assert_eq!(
             (&value["summary"], &value["policy"], &value["format"]),
             (&whole["summary"], &whole["policy"], &whole["format"])
         );
-        let csv = for_programs(&r, Output::Csv);
+        let csv = for_programs(&r, OutputFormat::Csv);
         let line = format!("summary.average_cct_ns,{}\n", r.summary.average_cct.0);
         assert!(
             csv.starts_with("key,value\n")
@@ -352,7 +352,7 @@ mod tests {
         assert_eq!(caption(&r), "w on t, policy p, mechanism sim, seed 7");
         (r.congestion, r.origin.seed, r.mechanism) = ("cubic".into(), None, "timed".into());
         assert_eq!(caption(&r), "w on t, policy p, mechanism timed, TCP cubic");
-        r.end = End::Stopped;
+        r.end = RunEnd::Stopped;
         assert!(
             caption(&r).ends_with("cubic; interrupted: times are of what finished"),
             "{}",

@@ -34,7 +34,7 @@ const WORDS: &[&str] = &[
 /// A table: a header and rows of as many cells. The first column is aligned to the left, the others
 /// to the right.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Rows {
+pub struct TextTable {
     /// Names of the columns.
     pub header: Vec<String>,
     /// The rows.
@@ -69,7 +69,7 @@ pub fn wrapped(text: &str, indent: usize) -> String {
     lines.join("\n")
 }
 
-impl Rows {
+impl TextTable {
     /// No rows yet.
     pub fn new<S: AsRef<str>>(header: &[S]) -> Self {
         Self { header: header.iter().map(|h| h.as_ref().to_owned()).collect(), rows: Vec::new() }
@@ -222,8 +222,8 @@ pub fn document(text: String, output: DocumentOutput) -> String {
 }
 
 /// The coflows of a run in base units.
-pub fn coflows_exact(coflows: &[CoflowRecord]) -> Rows {
-    let mut rows = Rows::new(&[
+pub fn coflows_exact(coflows: &[CoflowRecord]) -> TextTable {
+    let mut rows = TextTable::new(&[
         "coflow",
         "flows",
         "bytes",
@@ -343,7 +343,7 @@ mod tests {
 
     #[test]
     fn json_has_numbers_where_a_column_counts() {
-        let rows = Rows {
+        let rows = TextTable {
             header: ["coflow", "cct_ns"].map(Into::into).to_vec(),
             rows: vec![vec!["7".into(), "12".into()], vec!["x\"".into(), String::new()]],
         };
@@ -362,17 +362,23 @@ mod tests {
             .chain((0..9).map(|k| format!("a column of number {k}")))
             .collect();
         let row: Vec<String> = (0..10).map(|k| format!("cell {k}")).collect();
-        let rows = Rows { header, rows: vec![row] };
+        let rows = TextTable { header, rows: vec![row] };
         let folded = rows.folded(1, 2);
         assert!(width(&rows.table()) > WIDEST && width(&folded) <= WIDEST, "{folded}");
         assert_eq!(folded.matches("policy").count(), folded.matches("cell 0").count());
         assert!((1..10).all(|k| folded.matches(&format!("cell {k}")).count() == 1), "{folded}");
-        let narrow =
-            Rows { header: vec!["a".into(), "b".into()], rows: vec![vec!["1".into(), "2".into()]] };
+        let narrow = TextTable {
+            header: vec!["a".into(), "b".into()],
+            rows: vec![vec!["1".into(), "2".into()]],
+        };
         assert_eq!(narrow.folded(1, 1), narrow.table());
-        assert_eq!(Rows::new(&["a"]).folded(1, 1), Rows::new(&["a"]).table(), "no other columns");
+        assert_eq!(
+            TextTable::new(&["a"]).folded(1, 1),
+            TextTable::new(&["a"]).table(),
+            "no other columns"
+        );
         // The longest text alone is wider: it stays whole.
-        let wide = Rows {
+        let wide = TextTable {
             header: vec!["a".into(), "x".repeat(120)],
             rows: vec![vec!["1".into(), "2".into()]],
         };
@@ -398,7 +404,7 @@ mod tests {
     fn no_name_tears_a_table_or_reaches_the_terminal_as_a_command() {
         let names =
             ["line\nbreak\rX", "evil\u{1b}[31mRED\u{1b}]0;owned\u{7}", "turned\u{202e}", "=cmd"];
-        let rows = Rows {
+        let rows = TextTable {
             header: vec!["coflow".into(), "x".into()],
             rows: names.map(|n| vec![n.into(), "1".into()]).to_vec(),
         };
@@ -419,12 +425,12 @@ mod tests {
 
     #[test]
     fn csv_quotes_what_needs_it() {
-        let rows = Rows {
+        let rows = TextTable {
             header: vec!["a".into(), "b".into()],
             rows: vec![vec!["x,\"y\"".into(), "1".into()]],
         };
         assert_eq!(rows.csv(), "a,b\n\"x,\"\"y\"\"\",1\n");
-        let piped = Rows {
+        let piped = TextTable {
             header: vec!["a".into(), "b".into()],
             rows: vec![vec!["x|y".into(), "1".into()]],
         };
@@ -433,7 +439,7 @@ mod tests {
 
     #[test]
     fn latex_has_tables_and_comments_alone() {
-        let rows = Rows {
+        let rows = TextTable {
             header: vec!["a_b".into(), "c".into()],
             rows: vec![vec!["50% & \\x".into(), "1 ± 2".into()]],
         };

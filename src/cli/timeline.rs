@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::{CliError, tables, write_sheet};
-use crate::draw::chart::{Key, Sample};
-use crate::draw::gantt::{self, Bar, Rows};
-use crate::draw::paper::Paper;
+use crate::draw::chart::{LegendKey, LegendSample};
+use crate::draw::gantt::{self, GanttBar, GanttChart};
+use crate::draw::paper::PaperSize;
 use crate::draw::{Fill, Ink, many};
 use crate::runtime::jobs::report::JobsResult;
 use crate::scheduler::record::TaskRun;
@@ -39,7 +39,7 @@ impl From<&JobsResult> for Timeline {
 /// # Errors
 /// As [`write_sheet`].
 pub fn write(r: &JobsResult, topology: &Topology, file: &Path) -> Result<(), CliError> {
-    let paper = Paper::default();
+    let paper = PaperSize::default();
     let chart = Timeline::from(r).chart(Some(topology));
     write_sheet(
         &chart.titled(format!("Tasks: {}, {}", r.workload, r.placement), &paper),
@@ -50,7 +50,7 @@ pub fn write(r: &JobsResult, topology: &Topology, file: &Path) -> Result<(), Cli
 
 impl Timeline {
     /// The chart: of all slots of a topology, or of those that tasks held.
-    pub fn chart(&self, topology: Option<&Topology>) -> Rows {
+    pub fn chart(&self, topology: Option<&Topology>) -> GanttChart {
         let slots = topology.map_or_else(|| self.held(), all);
         let rows: BTreeMap<(&str, u32), usize> = slots
             .iter()
@@ -66,15 +66,18 @@ impl Timeline {
             .filter_map(|t| Some((t, *rows.get(&(t.host.as_str(), t.slot))?)))
             .flat_map(|(t, row)| self.bars(t, row));
         let mut keys = gantt::legend(&self.jobs);
-        keys.push(Key {
+        keys.push(LegendKey {
             label: "pale: waiting for input".into(),
-            sample: Sample::Filled(Ink::new(110, 110, 110).tint(PALE).into()),
+            sample: LegendSample::Filled(Ink::new(110, 110, 110).tint(PALE).into()),
         });
         if self.tasks.iter().any(|t| !t.finished) {
-            keys.push(Key { label: "given up".into(), sample: Sample::Filled(LOST.into()) });
+            keys.push(LegendKey {
+                label: "given up".into(),
+                sample: LegendSample::Filled(LOST.into()),
+            });
         }
         let end = self.tasks.iter().map(|t| t.ended.0).max().unwrap_or(0);
-        Rows { names: (0..slots.len()).map(name).collect(), bars: bars.collect(), end, keys }
+        GanttChart { names: (0..slots.len()).map(name).collect(), bars: bars.collect(), end, keys }
     }
 
     /// The slots that tasks held, hosts in the order of the numbers in their names.
@@ -90,7 +93,7 @@ impl Timeline {
     }
 
     /// The time for which an attempt waited for its input, and that for which it computed.
-    fn bars(&self, t: &TaskRun<String>, row: usize) -> impl Iterator<Item = Bar> {
+    fn bars(&self, t: &TaskRun<String>, row: usize) -> impl Iterator<Item = GanttBar> {
         let job = t.task.job.index();
         let name = self.jobs.get(job).map_or("?", String::as_str);
         let colour = many(job);
@@ -102,7 +105,7 @@ impl Timeline {
                 tables::span(until.since(from))
             );
             let (row, label) = (row as f64, label.to_owned());
-            (until > from).then_some(Bar {
+            (until > from).then_some(GanttBar {
                 row,
                 height: 1.0,
                 from: from.0,

@@ -14,18 +14,20 @@ use serde::Serialize;
 
 use super::caveats::Allow;
 use super::client::Where;
-use super::tables::{self, Rows};
-use super::{CliError, Output, can_write, interrupt, origin, outcome, print, summary, write_text};
+use super::tables::{self, TextTable};
+use super::{
+    CliError, OutputFormat, can_write, interrupt, origin, outcome, print, summary, write_text,
+};
 use crate::api::wire;
-use crate::client::counters::Counters;
+use crate::client::counters::ControllerCounters;
 use crate::client::remote::Remote;
 use crate::client::{Client, parse};
 use crate::coflows::{CoflowRecord, CoflowSpec, FlowSpec};
 use crate::config;
 use crate::ids::{CoflowId, HostId};
-use crate::runtime::jobs::live::{Network as _, NetworkEvent};
+use crate::runtime::jobs::live::{JobsNetwork as _, NetworkEvent};
 use crate::runtime::report::caveats::Given;
-use crate::runtime::report::{End, Names, Origin, RunResult};
+use crate::runtime::report::{ResultNames, ResultOrigin, RunEnd, RunResult};
 use crate::runtime::spans::percentile;
 use crate::topology::Topology;
 use crate::units::{BitRate, Bytes, Span, Time};
@@ -38,13 +40,13 @@ use crate::units::{BitRate, Bytes, Span, Time};
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
     #[command(subcommand)]
-    what: What,
+    what: TrafficCommand,
     #[command(flatten)]
     place: Where,
 }
 
 #[derive(clap::Subcommand, Clone, Debug)]
-enum What {
+enum TrafficCommand {
     /// Bulk transfers from hosts to hosts
     Bulk {
         /// Payload of a transfer
@@ -54,7 +56,7 @@ enum What {
         #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
         flows: u32,
         #[command(flatten)]
-        load: Load,
+        load: TrafficArgs,
     },
     /// Requests from hosts to hosts, each with a response to come back once it has arrived
     Requests {
@@ -65,13 +67,13 @@ enum What {
         #[arg(long, default_value = "100kB")]
         response: Bytes,
         #[command(flatten)]
-        load: Load,
+        load: TrafficArgs,
     },
 }
 
 /// Between whom, how often, and what is shown
 #[derive(clap::Args, Clone, Debug)]
-struct Load {
+struct TrafficArgs {
     /// FROM:TO by the names of hosts, such as h0-0:h3-1; one or more
     #[arg(required = true, value_name = "FROM:TO")]
     pairs: Vec<String>,
@@ -86,7 +88,7 @@ struct Load {
     open: u32,
     /// What is printed
     #[arg(short, long, value_enum, default_value_t)]
-    output: Output,
+    output: OutputFormat,
     #[command(flatten)]
     allow: Allow,
     /// Writes the whole result to this file, in the form of a run's
@@ -95,7 +97,7 @@ struct Load {
 }
 
 /// What is sent between two hosts: transfers one after another.
-struct Pair {
+struct TrafficPair {
     name: String,
     /// Of each exchange: its transfers, each as flows.
     steps: Vec<Vec<FlowSpec>>,
@@ -124,7 +126,7 @@ struct PairResult {
 
 /// The result of a run, and a row a pair.
 #[derive(Clone, Debug, Serialize)]
-struct Report {
+struct TrafficReport {
     #[serde(flatten)]
     run: RunResult,
     traffic: Vec<PairResult>,
@@ -135,7 +137,7 @@ struct Report {
 /// # Errors
 /// No network, hosts that it does not have, a file that cannot be written, or transfers that broke.
 pub fn run(args: &Args) -> Result<(), CliError> {
-    let (What::Bulk { load, .. } | What::Requests { load, .. }) = &args.what;
+    let (TrafficCommand::Bulk { load, .. } | TrafficCommand::Requests { load, .. }) = &args.what;
     can_write(&load.json)?;
     let client = Arc::new(args.place.client_to_change()?);
     let topology: wire::Topology = parse(&client.get("/api/v1/topology")?)?;
@@ -145,7 +147,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
         .pairs
         .iter()
         .map(|text| args.what.pair(text, &topology))
-        .collect::<Result<Vec<Pair>, _>>()?;
+        .collect::<Result<Vec<TrafficPair>, _>>()?;
     let stop = Arc::new(AtomicBool::new(false));
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
@@ -163,9 +165,9 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     }
 }
 
-impl What {
+impl TrafficCommand {
     /// What `FROM:TO` stands for.
-    fn pair(&self, text: &str, topology: &Topology) -> Result<Pair, CliError> {
+    fn pair(&self, text: &str, topology: &Topology) -> Result<TrafficPair, CliError> {
         let bad = |why: String| {
             CliError::Usage(format!("{text}: {why}; write FROM:TO, such as h0-0:h1-0"))
         };
@@ -188,7 +190,7 @@ impl What {
         if steps.iter().any(Vec::is_empty) {
             return Err(CliError::Usage("nothing to send: sizes are above zero".into()));
         }
-        Ok(Pair { name: text.into(), steps })
+        Ok(TrafficPair { name: text.into(), steps })
     }
 }
 
@@ -206,9 +208,9 @@ struct Exchange {
 }
 
 /// Posts the exchanges, as each may begin.
-struct Sending<'a> {
+struct ExchangeSender<'a> {
     remote: Remote,
-    pairs: &'a [Pair],
+    pairs: &'a [TrafficPair],
     begun: Instant,
     /// By the coflow that is on its way.
     open: BTreeMap<CoflowId, Exchange>,
@@ -216,7 +218,7 @@ struct Sending<'a> {
     next: u32,
 }
 
-impl Sending<'_> {
+impl ExchangeSender<'_> {
     /// Sends the next transfer of an exchange.
     fn step(&mut self, mut exchange: Exchange) -> Result<(), String> {
         let pair = &self.pairs[exchange.pair];
@@ -231,7 +233,7 @@ impl Sending<'_> {
     }
 
     /// Sends all that is asked for, until `stop`.
-    fn all(&mut self, load: &Load, stop: &AtomicBool) -> Result<(), String> {
+    fn all(&mut self, load: &TrafficArgs, stop: &AtomicBool) -> Result<(), String> {
         let most = load.count.unwrap_or(if load.duration.is_some() { u64::MAX } else { 1 });
         let mut left = vec![most; self.pairs.len()];
         let mut begin = |it: &mut Self, pair: usize| {
@@ -267,15 +269,16 @@ const LOOK: Duration = Duration::from_millis(50);
 fn send(
     client: &Arc<Client>,
     topology: &Topology,
-    pairs: &[Pair],
-    load: &Load,
+    pairs: &[TrafficPair],
+    load: &TrafficArgs,
     stop: &AtomicBool,
-) -> Result<(Report, Option<String>), CliError> {
+) -> Result<(TrafficReport, Option<String>), CliError> {
     let policy = config::read_policy(&client.get("/api/v1/policy")?, "the daemon's policy")?;
-    let origin = Origin { settings: config::settings(&policy), ..origin::of(None, None, None) };
-    let (before, origin) = (Counters::read(client)?, origin::here_and_now(&origin));
+    let origin =
+        ResultOrigin { settings: config::settings(&policy), ..origin::of(None, None, None) };
+    let (before, origin) = (ControllerCounters::read(client)?, origin::here_and_now(&origin));
     let remote = Remote::new(client.clone())?;
-    let mut s = Sending {
+    let mut s = ExchangeSender {
         remote,
         pairs,
         begun: Instant::now(),
@@ -286,7 +289,7 @@ fn send(
     let mut broken = s.all(load, stop).err();
     let ended = Time(s.begun.elapsed().as_nanos() as u64);
     broken = s.remote.close().err().map(|e| e.to_string()).or(broken);
-    let counted = Counters::settled(client)?.since(&before, ended);
+    let counted = ControllerCounters::settled(client)?.since(&before, ended);
     let utilisation = match before.utilisation_since(client) {
         Ok(u) => Some(u),
         Err(e) => {
@@ -298,20 +301,26 @@ fn send(
     let coflows = s.remote.coflows(topology);
     let traffic = pairs.iter().enumerate().map(|(k, p)| of_pair(k, p, &s, &coflows)).collect();
     let policy = policy.policy.name;
-    let of = Names {
+    let of = ResultNames {
         mechanism: before.mechanism(),
         topology: &topology.name,
         policy: &policy,
         workload: "traffic",
     };
     let run = RunResult::new(of, coflows, counted, s.remote.received());
-    let end = if stop.load(Relaxed) || broken.is_some() { End::Stopped } else { End::Finished };
+    let end =
+        if stop.load(Relaxed) || broken.is_some() { RunEnd::Stopped } else { RunEnd::Finished };
     let run = RunResult { origin, end, zero: Some(before.at()), utilisation, ..run }
         .judged(&Given::default());
-    Ok((Report { run, traffic }, broken))
+    Ok((TrafficReport { run, traffic }, broken))
 }
 
-fn of_pair(number: usize, pair: &Pair, s: &Sending, coflows: &[CoflowRecord]) -> PairResult {
+fn of_pair(
+    number: usize,
+    pair: &TrafficPair,
+    s: &ExchangeSender,
+    coflows: &[CoflowRecord],
+) -> PairResult {
     let of = |e: &&Exchange| e.pair == number;
     let whole: Vec<Vec<&CoflowRecord>> = s
         .ended
@@ -348,11 +357,11 @@ fn of_pair(number: usize, pair: &Pair, s: &Sending, coflows: &[CoflowRecord]) ->
     }
 }
 
-fn show(r: &Report, output: Output) -> String {
+fn show(r: &TrafficReport, output: OutputFormat) -> String {
     match output {
-        Output::Json => tables::json(r),
-        Output::Csv => rows(&r.traffic, true).csv(),
-        Output::Table => {
+        OutputFormat::Json => tables::json(r),
+        OutputFormat::Csv => rows(&r.traffic, true).csv(),
+        OutputFormat::Table => {
             let (pairs, sums) =
                 (rows(&r.traffic, false).table(), summary::summary(&r.run.summary).table());
             format!(
@@ -364,7 +373,7 @@ fn show(r: &Report, output: Output) -> String {
     }
 }
 
-fn rows(pairs: &[PairResult], exact: bool) -> Rows {
+fn rows(pairs: &[PairResult], exact: bool) -> TextTable {
     let people = [
         "from",
         "to",
@@ -391,7 +400,7 @@ fn rows(pairs: &[PairResult], exact: bool) -> Rows {
         "rate_bps",
         "ocs_share",
     ];
-    let mut rows = Rows::new(if exact { &programs } else { &people });
+    let mut rows = TextTable::new(if exact { &programs } else { &people });
     for p in pairs {
         let times = [p.p50_ns, p.p90_ns, p.p99_ns, p.max_ns].map(|t| tables::length(exact, t.0));
         let mut row =

@@ -2,8 +2,8 @@
 //! written there.
 
 use super::axis::{self, Axis, Room};
-use super::paper::Paper;
-use super::{Anchor, Fill, Ink, Pen, Point, Shape, Sheet, colour, font};
+use super::paper::PaperSize;
+use super::{Anchor, Fill, Ink, MarkShape, Pen, Point, Sheet, colour, font};
 
 /// The colour of grid lines.
 const GRID: Ink = Ink::new(222, 222, 222);
@@ -22,16 +22,16 @@ const DASHES: [&[f32]; 4] = [&[], &[5.0, 2.0], &[1.5, 1.5], &[6.0, 1.5, 1.5, 1.5
 
 /// An entry of a legend.
 #[derive(Clone, Debug)]
-pub struct Key {
+pub struct LegendKey {
     /// What it is.
     pub label: String,
     /// What it looks like.
-    pub sample: Sample,
+    pub sample: LegendSample,
 }
 
 /// What a thing looks like.
 #[derive(Clone, Debug)]
-pub enum Sample {
+pub enum LegendSample {
     /// A line.
     Line(Pen),
     /// A filled box.
@@ -96,32 +96,32 @@ pub(super) fn across(
 
 /// Everything around the data.
 #[derive(Clone, Debug)]
-pub struct Look {
+pub struct ChartStyle {
     /// Above the chart; nothing if empty.
     pub title: String,
     /// Logarithmic axis of times.
     pub log: bool,
     /// Sizes.
-    pub paper: Paper,
+    pub paper: PaperSize,
 }
 
 /// The head of a picture: its title and legend, as lines below each other.
-pub struct Head {
+pub struct ChartHead {
     title: Vec<String>,
     /// Rows of entries: where each begins, its lines, and its sample.
-    keys: Vec<Vec<(f64, Vec<String>, Sample)>>,
+    keys: Vec<Vec<(f64, Vec<String>, LegendSample)>>,
     text: f64,
     width: f64,
 }
 
-impl Head {
+impl ChartHead {
     /// Sets title and legend in a width.
-    pub fn new(title: &str, keys: Vec<Key>, paper: &Paper) -> Self {
+    pub fn new(title: &str, keys: Vec<LegendKey>, paper: &PaperSize) -> Self {
         let (text, width) = (paper.text(), paper.width());
         let room = width - 2.0 * text;
-        let mut rows: Vec<Vec<(f64, Vec<String>, Sample)>> = vec![];
+        let mut rows: Vec<Vec<(f64, Vec<String>, LegendSample)>> = vec![];
         let mut free = 0.0;
-        for Key { label, sample } in keys {
+        for LegendKey { label, sample } in keys {
             let lines = font::wrapped(&label, text, room - 2.6 * text);
             let wide = 2.6 * text + lines.iter().map(|l| font::width(l, text)).fold(0.0, f64::max);
             if rows.is_empty() || wide > free {
@@ -161,10 +161,10 @@ impl Head {
             for (x, lines, sample) in row {
                 let middle = y + text * 0.7;
                 match sample {
-                    Sample::Line(pen) => {
+                    LegendSample::Line(pen) => {
                         sheet.line((*x, middle), (x + 2.1 * text, middle), pen.clone());
                     }
-                    Sample::Filled(fill) => {
+                    LegendSample::Filled(fill) => {
                         let (wide, high) = (text * 1.2, text * 0.9);
                         sheet.area(
                             (x + text * 0.6, middle - high / 2.0),
@@ -207,13 +207,13 @@ pub struct Chart {
 impl Chart {
     /// Draws everything but the data. The axes are made for the room that they have.
     pub fn new(
-        look: &Look,
-        keys: Vec<Key>,
+        look: &ChartStyle,
+        keys: Vec<LegendKey>,
         x: impl Fn(Room) -> Axis,
         y: impl Fn(Room) -> Axis,
     ) -> Self {
         let (paper, text) = (&look.paper, look.paper.text());
-        let head = Head::new(&look.title, keys, paper);
+        let head = ChartHead::new(&look.title, keys, paper);
         let width = paper.width();
         // The unit in a title is that of the values, whatever the room.
         let any = |upright| Room { length: width, text, upright };
@@ -246,7 +246,7 @@ impl Chart {
 
     fn axes(&mut self, title: Vec<String>) {
         let (text, thin) = (self.text, self.text / 16.0);
-        for Tick { place, label } in self.ticks(true) {
+        for PlacedTick { place, label } in self.ticks(true) {
             self.sheet.line((place, self.top), (place, self.bottom), Pen::new(GRID, thin));
             self.sheet.line(
                 (place, self.bottom),
@@ -255,7 +255,7 @@ impl Chart {
             );
             self.sheet.text((place, self.bottom + text), text, Anchor::Middle, label);
         }
-        for Tick { place, label } in self.ticks(false) {
+        for PlacedTick { place, label } in self.ticks(false) {
             self.sheet.line((self.left, place), (self.right, place), Pen::new(GRID, thin));
             self.sheet.line(
                 (self.left - text * 0.3, place),
@@ -280,7 +280,7 @@ impl Chart {
                 Pen::new(EDGE, thin),
             );
         }
-        let corner = Shape::Line(vec![
+        let corner = MarkShape::Line(vec![
             (self.left, self.top),
             (self.left, self.bottom),
             (self.right, self.bottom),
@@ -290,10 +290,13 @@ impl Chart {
     }
 
     /// Where the labels of an axis are.
-    fn ticks(&self, across: bool) -> Vec<Tick> {
+    fn ticks(&self, across: bool) -> Vec<PlacedTick> {
         let axis = if across { &self.x } else { &self.y };
         let place = |at: f64| if across { self.at(at, 0.0).0 } else { self.at(0.0, at).1 };
-        axis.ticks.iter().map(|t| Tick { place: place(t.at), label: t.label.clone() }).collect()
+        axis.ticks
+            .iter()
+            .map(|t| PlacedTick { place: place(t.at), label: t.label.clone() })
+            .collect()
     }
 
     /// The place of two values.
@@ -311,7 +314,7 @@ impl Chart {
                 line.push(p);
             }
         }
-        self.sheet.stroke(Shape::Line(line), pen);
+        self.sheet.stroke(MarkShape::Line(line), pen);
     }
 
     /// Draws a value with its interval: a mark, and a line of `half` above and below it with caps.
@@ -351,7 +354,7 @@ impl Chart {
 }
 
 /// A label at its place.
-struct Tick {
+struct PlacedTick {
     place: f64,
     label: String,
 }

@@ -1,9 +1,9 @@
 //! Bars over time in rows: circuits on ports, tasks on slots, jobs on racks.
 
 use super::axis::Axis;
-use super::chart::{self, Head, Key, Look, Sample};
-use super::paper::Paper;
-use super::{Anchor, Fill, Hatch, Ink, Pen, Shape, Sheet, font, many};
+use super::chart::{self, ChartHead, ChartStyle, LegendKey, LegendSample};
+use super::paper::PaperSize;
+use super::{Anchor, Fill, Hatch, Ink, MarkShape, Pen, Sheet, font, many};
 
 /// The colour of the lines between rows.
 const LINE: Ink = Ink::new(222, 222, 222);
@@ -18,9 +18,11 @@ const HIGHEST: f64 = 1400.0;
 const NAMED: usize = 24;
 
 /// The legend of things whose fills are those of [`many`].
-pub fn legend(names: &[String]) -> Vec<Key> {
-    let key =
-        |(k, name): (usize, &String)| Key { label: name.clone(), sample: Sample::Filled(many(k)) };
+pub fn legend(names: &[String]) -> Vec<LegendKey> {
+    let key = |(k, name): (usize, &String)| LegendKey {
+        label: name.clone(),
+        sample: LegendSample::Filled(many(k)),
+    };
     names.iter().enumerate().map(key).filter(|_| names.len() <= NAMED).collect()
 }
 
@@ -29,7 +31,7 @@ const SMALLEST: f64 = 0.7;
 
 /// Something that lasts.
 #[derive(Clone, Debug)]
-pub struct Bar {
+pub struct GanttBar {
     /// The row, and the part of a row that is above the bar: 2.5 is halfway down the third.
     pub row: f64,
     /// In rows.
@@ -48,22 +50,22 @@ pub struct Bar {
 
 /// A chart of bars in rows.
 #[derive(Clone, Debug, Default)]
-pub struct Rows {
+pub struct GanttChart {
     /// The rows' names from above; rows without a name belong to the last one that has one.
     pub names: Vec<String>,
     /// Bars, the lowest first.
-    pub bars: Vec<Bar>,
+    pub bars: Vec<GanttBar>,
     /// Where the axis of time ends, in nanoseconds.
     pub end: u64,
     /// The legend.
-    pub keys: Vec<Key>,
+    pub keys: Vec<LegendKey>,
 }
 
 /// The most of the page's width that the names of rows fill.
 const NAMES: f64 = 0.4;
 
 /// Where rows and times are on the page.
-struct Frame {
+struct GanttFrame {
     text: f64,
     left: f64,
     right: f64,
@@ -73,11 +75,11 @@ struct Frame {
     time: Axis,
 }
 
-impl Rows {
+impl GanttChart {
     /// The chart.
-    pub fn draw(&self, look: &Look) -> Sheet {
+    pub fn draw(&self, look: &ChartStyle) -> Sheet {
         let (paper, text) = (&look.paper, look.paper.text());
-        let head = Head::new(&look.title, self.keys.clone(), paper);
+        let head = ChartHead::new(&look.title, self.keys.clone(), paper);
         let rows = self.names.len().max(1) as f64;
         let end = self.end.max(1) as f64;
         let axis = |room| Axis::time("Time", end, room);
@@ -90,7 +92,7 @@ impl Rows {
         let wanted = (ROW * text * rows + around).min(HIGHEST.max(LEAST * rows + around));
         let height = paper.height().map_or(wanted, |h| h.max(around + text));
         let step = (height - around) / rows;
-        let frame = Frame { text, left, right, top: head.height(), step, time };
+        let frame = GanttFrame { text, left, right, top: head.height(), step, time };
         let mut sheet = Sheet::new(paper.width(), height);
         head.draw(&mut sheet);
         frame.rows(&mut sheet, &names, title);
@@ -99,12 +101,12 @@ impl Rows {
     }
 
     /// The chart with a title.
-    pub fn titled(&self, title: String, paper: &Paper) -> Sheet {
-        self.draw(&Look { title, log: false, paper: paper.clone() })
+    pub fn titled(&self, title: String, paper: &PaperSize) -> Sheet {
+        self.draw(&ChartStyle { title, log: false, paper: paper.clone() })
     }
 }
 
-impl Frame {
+impl GanttFrame {
     fn x(&self, ns: u64) -> f64 {
         self.left + self.time.part(ns as f64) * (self.right - self.left)
     }
@@ -141,7 +143,7 @@ impl Frame {
         chart::draw_below(sheet, title, text, ((self.left + self.right) / 2.0, bottom));
     }
 
-    fn bar(&self, sheet: &mut Sheet, b: &Bar) {
+    fn bar(&self, sheet: &mut Sheet, b: &GanttBar) {
         let (from, until) = (self.x(b.from), self.x(b.until));
         let gap = (self.step * b.height * 0.08).min(1.0);
         let (top, high) =
@@ -162,12 +164,12 @@ impl Frame {
                 );
                 sheet
                     .fill(
-                        Shape::Rect((at.0 - half, at.1 - tall / 2.0), 2.0 * half, tall),
+                        MarkShape::Rect((at.0 - half, at.1 - tall / 2.0), 2.0 * half, tall),
                         b.fill.ink,
                     )
                     .says(b.title.as_str());
             }
-            let text = Shape::Text {
+            let text = MarkShape::Text {
                 at,
                 size,
                 anchor: Anchor::Middle,

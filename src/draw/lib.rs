@@ -74,7 +74,7 @@ impl Anchor {
 
 /// What a mark is.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Shape {
+pub enum MarkShape {
     /// A rectangle: its upper left corner, width and height.
     Rect(Point, f64, f64),
     /// A circle: its middle and radius.
@@ -100,14 +100,14 @@ pub enum Shape {
 
 /// A mark on a sheet.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Mark {
-    shape: Shape,
+pub struct SheetMark {
+    shape: MarkShape,
     fill: Option<Ink>,
     stroke: Option<Pen>,
     title: String,
 }
 
-impl Mark {
+impl SheetMark {
     /// Draws the edge of what is filled.
     pub fn edged(&mut self, pen: Pen) -> &mut Self {
         self.stroke = Some(pen);
@@ -122,7 +122,7 @@ impl Mark {
 
     /// A text that is read from below upwards.
     pub fn turned(&mut self) {
-        if let Shape::Text { turned, .. } = &mut self.shape {
+        if let MarkShape::Text { turned, .. } = &mut self.shape {
             *turned = true;
         }
     }
@@ -135,7 +135,7 @@ pub struct Sheet {
     pub width: f64,
     /// In points.
     pub height: f64,
-    marks: Vec<Mark>,
+    marks: Vec<SheetMark>,
 }
 
 impl Sheet {
@@ -145,28 +145,29 @@ impl Sheet {
     }
 
     /// Adds a filled shape.
-    pub fn fill(&mut self, shape: Shape, ink: Ink) -> &mut Mark {
-        self.add(Mark { shape, fill: Some(ink), stroke: None, title: String::new() })
+    pub fn fill(&mut self, shape: MarkShape, ink: Ink) -> &mut SheetMark {
+        self.add(SheetMark { shape, fill: Some(ink), stroke: None, title: String::new() })
     }
 
     /// Adds a rectangle with the lines of its fill, which are `apart` from each other; both say the
     /// same where the reader points at them.
     pub fn area(&mut self, (x, y): Point, (w, h): (f64, f64), fill: Fill, apart: f64, title: &str) {
-        self.fill(Shape::Rect((x, y), w, h), fill.ink).says(title);
+        self.fill(MarkShape::Rect((x, y), w, h), fill.ink).says(title);
         let lines = hatched((x, y), (w, h), fill.hatch, apart);
         if !lines.is_empty() {
-            self.stroke(Shape::Segments(lines), Pen::new(fill.lines(), apart * 0.2)).says(title);
+            self.stroke(MarkShape::Segments(lines), Pen::new(fill.lines(), apart * 0.2))
+                .says(title);
         }
     }
 
     /// Adds a line or an edge.
-    pub fn stroke(&mut self, shape: Shape, pen: Pen) -> &mut Mark {
-        self.add(Mark { shape, fill: None, stroke: Some(pen), title: String::new() })
+    pub fn stroke(&mut self, shape: MarkShape, pen: Pen) -> &mut SheetMark {
+        self.add(SheetMark { shape, fill: None, stroke: Some(pen), title: String::new() })
     }
 
     /// Adds a line between two points.
-    pub fn line(&mut self, from: Point, to: Point, pen: Pen) -> &mut Mark {
-        self.stroke(Shape::Line(vec![from, to]), pen)
+    pub fn line(&mut self, from: Point, to: Point, pen: Pen) -> &mut SheetMark {
+        self.stroke(MarkShape::Line(vec![from, to]), pen)
     }
 
     /// Adds a text in black.
@@ -176,11 +177,14 @@ impl Sheet {
         size: f64,
         anchor: Anchor,
         text: impl Into<String>,
-    ) -> &mut Mark {
-        self.fill(Shape::Text { at, size, anchor, turned: false, text: text.into() }, Ink::BLACK)
+    ) -> &mut SheetMark {
+        self.fill(
+            MarkShape::Text { at, size, anchor, turned: false, text: text.into() },
+            Ink::BLACK,
+        )
     }
 
-    fn add(&mut self, mark: Mark) -> &mut Mark {
+    fn add(&mut self, mark: SheetMark) -> &mut SheetMark {
         self.marks.push(mark);
         self.marks.last_mut().expect("one was added")
     }
@@ -192,8 +196,8 @@ impl Sheet {
 
     /// The texts on the page, each with the corners of the box that it fills.
     fn texts(&self) -> Vec<(&str, [f64; 4])> {
-        let of = |m: &Mark| match &m.shape {
-            Shape::Text { at: (x, y), size, anchor, turned, .. } => {
+        let of = |m: &SheetMark| match &m.shape {
+            MarkShape::Text { at: (x, y), size, anchor, turned, .. } => {
                 let (width, half) = (font::width(m.text_of(), *size), font::CAPITALS * size / 2.0);
                 let from = -anchor.before(width);
                 let flat = [x + from, y - half, x + from + width, y + half];
@@ -206,9 +210,9 @@ impl Sheet {
     }
 }
 
-impl Mark {
+impl SheetMark {
     fn text_of(&self) -> &str {
-        if let Shape::Text { text, .. } = &self.shape { text } else { "" }
+        if let MarkShape::Text { text, .. } = &self.shape { text } else { "" }
     }
 }
 
@@ -247,7 +251,7 @@ fn hatched((x, y): Point, (w, h): (f64, f64), hatch: Hatch, apart: f64) -> Vec<(
 
 /// The kinds of files that a sheet is written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum PictureFormat {
     /// Scalable vector graphics.
     Svg,
     /// Pixels.
@@ -256,7 +260,7 @@ pub enum Format {
     Pdf,
 }
 
-impl Format {
+impl PictureFormat {
     /// By the ending of a file's name.
     ///
     /// # Errors
@@ -278,11 +282,11 @@ impl Sheet {
     ///
     /// # Errors
     /// A picture of too many pixels.
-    pub fn bytes(&self, format: Format, dpi: f64) -> Result<Vec<u8>, String> {
+    pub fn bytes(&self, format: PictureFormat, dpi: f64) -> Result<Vec<u8>, String> {
         match format {
-            Format::Svg => Ok(self.svg().into_bytes()),
-            Format::Png => png::write(self, dpi),
-            Format::Pdf => pdf::write(self),
+            PictureFormat::Svg => Ok(self.svg().into_bytes()),
+            PictureFormat::Png => png::write(self, dpi),
+            PictureFormat::Pdf => pdf::write(self),
         }
     }
 

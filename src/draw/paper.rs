@@ -42,7 +42,7 @@ impl std::str::FromStr for Length {
 
 /// Sizes of a picture.
 #[derive(clap::Args, Clone, Debug)]
-pub struct Paper {
+pub struct PaperSize {
     /// Width, in in, mm, cm, pt or px, such as 3.3in for a column of a paper
     #[arg(help_heading = "Size", long, value_name = "LENGTH", default_value = "7in")]
     width: Length,
@@ -58,7 +58,7 @@ pub struct Paper {
     dpi: Option<u32>,
 }
 
-impl Default for Paper {
+impl Default for PaperSize {
     fn default() -> Self {
         Self {
             width: Length { points: 7.0 * INCH, pixels: false },
@@ -74,7 +74,7 @@ fn points(text: &str) -> Result<f64, String> {
     size.ok_or_else(|| "a number of points from 4 to 40".into())
 }
 
-impl Paper {
+impl PaperSize {
     /// In points.
     pub fn width(&self) -> f64 {
         self.width.points

@@ -9,7 +9,7 @@ use krilla::paint::{Fill, FillRule, LineJoin, Stroke, StrokeDash};
 use krilla::surface::Surface;
 use krilla::text::{Font, GlyphId, KrillaGlyph};
 
-use super::{Ink, Mark, Pen, Shape, Sheet, font};
+use super::{Ink, MarkShape, Pen, Sheet, SheetMark, font};
 
 /// A circle's quarter as a cubic curve: how far its control points are from its ends, in radii.
 const QUARTER: f32 = 0.552_285;
@@ -32,7 +32,7 @@ pub fn write(sheet: &Sheet) -> Result<Vec<u8>, String> {
     document.finish().map_err(|e| format!("{e:?}"))
 }
 
-fn one(surface: &mut Surface<'_>, mark: &Mark, font: &Font) {
+fn one(surface: &mut Surface<'_>, mark: &SheetMark, font: &Font) {
     surface.set_fill(mark.fill.map(|ink| Fill {
         paint: paint(ink),
         opacity: cover(ink),
@@ -52,13 +52,13 @@ fn one(surface: &mut Surface<'_>, mark: &Mark, font: &Font) {
     }
 }
 
-fn path(shape: &Shape) -> Option<Path> {
+fn path(shape: &MarkShape) -> Option<Path> {
     let mut path = PathBuilder::new();
     match shape {
-        Shape::Rect((x, y), w, h) => {
+        MarkShape::Rect((x, y), w, h) => {
             path.push_rect(Rect::from_xywh(*x as f32, *y as f32, *w as f32, *h as f32)?)
         }
-        Shape::Circle((x, y), r) => {
+        MarkShape::Circle((x, y), r) => {
             let (x, y, r) = (*x as f32, *y as f32, *r as f32);
             let q = r * QUARTER;
             path.move_to(x + r, y);
@@ -68,7 +68,7 @@ fn path(shape: &Shape) -> Option<Path> {
             path.cubic_to(x + q, y - r, x + r, y - q, x + r, y);
             path.close();
         }
-        Shape::Line(points) => {
+        MarkShape::Line(points) => {
             for (k, (x, y)) in points.iter().enumerate() {
                 if k == 0 {
                     path.move_to(*x as f32, *y as f32)
@@ -77,19 +77,19 @@ fn path(shape: &Shape) -> Option<Path> {
                 }
             }
         }
-        Shape::Segments(lines) => {
+        MarkShape::Segments(lines) => {
             for (from, to) in lines {
                 path.move_to(from.0 as f32, from.1 as f32);
                 path.line_to(to.0 as f32, to.1 as f32);
             }
         }
-        Shape::Text { .. } => return None,
+        MarkShape::Text { .. } => return None,
     }
     path.finish()
 }
 
-fn text(surface: &mut Surface<'_>, shape: &Shape, font: &Font) {
-    let Shape::Text { at, size, anchor, turned, text } = shape else { return };
+fn text(surface: &mut Surface<'_>, shape: &MarkShape, font: &Font) {
+    let MarkShape::Text { at, size, anchor, turned, text } = shape else { return };
     let glyph = |l: font::Letter| KrillaGlyph {
         glyph_id: GlyphId::new(l.glyph.to_u32()),
         text_range: l.bytes,

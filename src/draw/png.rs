@@ -5,7 +5,7 @@ use tiny_skia::{
     FillRule, LineJoin, Paint, Path, PathBuilder, Pixmap, Rect, Stroke, StrokeDash, Transform,
 };
 
-use super::{Ink, Mark, Pen, Shape, Sheet, font};
+use super::{Ink, MarkShape, Pen, Sheet, SheetMark, font};
 
 /// 1.4 GB of memory: 4 bytes a pixel while it is drawn, and 3 while it is written.
 const MOST_PIXELS: f64 = 200e6;
@@ -31,8 +31,8 @@ pub fn write(sheet: &Sheet, dpi: f64) -> Result<Vec<u8>, String> {
     encoded(&page, dpi).map_err(|e| e.to_string())
 }
 
-fn one(page: &mut Pixmap, mark: &Mark, scale: Transform) {
-    if let Shape::Text { .. } = mark.shape {
+fn one(page: &mut Pixmap, mark: &SheetMark, scale: Transform) {
+    if let MarkShape::Text { .. } = mark.shape {
         return text(page, mark, scale);
     }
     let Some(path) = path(&mark.shape) else { return };
@@ -47,13 +47,13 @@ fn one(page: &mut Pixmap, mark: &Mark, scale: Transform) {
     }
 }
 
-fn path(shape: &Shape) -> Option<Path> {
+fn path(shape: &MarkShape) -> Option<Path> {
     match shape {
-        Shape::Rect((x, y), w, h) => {
+        MarkShape::Rect((x, y), w, h) => {
             Rect::from_xywh(*x as f32, *y as f32, *w as f32, *h as f32).map(PathBuilder::from_rect)
         }
-        Shape::Circle((x, y), r) => PathBuilder::from_circle(*x as f32, *y as f32, *r as f32),
-        Shape::Line(points) => {
+        MarkShape::Circle((x, y), r) => PathBuilder::from_circle(*x as f32, *y as f32, *r as f32),
+        MarkShape::Line(points) => {
             let mut path = PathBuilder::new();
             for (k, (x, y)) in points.iter().enumerate() {
                 if k == 0 {
@@ -64,7 +64,7 @@ fn path(shape: &Shape) -> Option<Path> {
             }
             path.finish()
         }
-        Shape::Segments(lines) => {
+        MarkShape::Segments(lines) => {
             let mut path = PathBuilder::new();
             for (from, to) in lines {
                 path.move_to(from.0 as f32, from.1 as f32);
@@ -72,13 +72,13 @@ fn path(shape: &Shape) -> Option<Path> {
             }
             path.finish()
         }
-        Shape::Text { .. } => None,
+        MarkShape::Text { .. } => None,
     }
 }
 
 /// Letter by letter, at places between pixels too.
-fn text(page: &mut Pixmap, mark: &Mark, scale: Transform) {
-    let (Shape::Text { at, size, anchor, turned, text }, Some(ink)) = (&mark.shape, mark.fill)
+fn text(page: &mut Pixmap, mark: &SheetMark, scale: Transform) {
+    let (MarkShape::Text { at, size, anchor, turned, text }, Some(ink)) = (&mark.shape, mark.fill)
     else {
         return;
     };

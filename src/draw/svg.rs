@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Anchor, Ink, Mark, Pen, Shape, Sheet, font};
+use super::{Anchor, Ink, MarkShape, Pen, Sheet, SheetMark, font};
 
 /// The whole file.
 pub fn write(sheet: &Sheet) -> String {
@@ -17,10 +17,10 @@ pub fn write(sheet: &Sheet) -> String {
     out + "</svg>\n"
 }
 
-fn one(out: &mut String, mark: &Mark) {
+fn one(out: &mut String, mark: &SheetMark) {
     let look = look(mark);
     let (element, inside) = match &mark.shape {
-        Shape::Rect((x, y), w, h) => (
+        MarkShape::Rect((x, y), w, h) => (
             format!(
                 "rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"",
                 number(*x),
@@ -30,22 +30,22 @@ fn one(out: &mut String, mark: &Mark) {
             ),
             None,
         ),
-        Shape::Circle((x, y), r) => (
+        MarkShape::Circle((x, y), r) => (
             format!("circle cx=\"{}\" cy=\"{}\" r=\"{}\"", number(*x), number(*y), number(*r)),
             None,
         ),
-        Shape::Line(points) => {
+        MarkShape::Line(points) => {
             let all: Vec<String> =
                 points.iter().map(|(x, y)| format!("{},{}", number(*x), number(*y))).collect();
             (format!("polyline points=\"{}\"", all.join(" ")), None)
         }
-        Shape::Segments(lines) => {
+        MarkShape::Segments(lines) => {
             let one = |((ax, ay), (bx, by)): &((f64, f64), (f64, f64))| {
                 format!("M{} {}L{} {}", number(*ax), number(*ay), number(*bx), number(*by))
             };
             (format!("path d=\"{}\"", lines.iter().map(one).collect::<String>()), None)
         }
-        Shape::Text { at: (x, y), size, anchor, turned, text } => {
+        MarkShape::Text { at: (x, y), size, anchor, turned, text } => {
             // From half the height of the capitals down to the line that letters are on.
             let down = size * font::CAPITALS / 2.0;
             let (at, turn) = match turned {
@@ -78,7 +78,7 @@ fn one(out: &mut String, mark: &Mark) {
 }
 
 /// The attributes of colours and lines.
-fn look(mark: &Mark) -> String {
+fn look(mark: &SheetMark) -> String {
     let mut out = paint("fill", mark.fill);
     if let Some(Pen { ink, width, dash }) = &mark.stroke {
         out += &paint("stroke", Some(*ink));

@@ -3,18 +3,18 @@
 use proptest::prelude::*;
 
 use super::axis::{Axis, Room};
-use super::chart::{Chart, Key, Look, Sample, pen};
-use super::paper::{Length, Paper};
+use super::chart::{Chart, ChartStyle, LegendKey, LegendSample, pen};
+use super::paper::{Length, PaperSize};
 use super::*;
 
 /// A picture of every kind of mark, 3 in by 2 in.
 fn sheet() -> Sheet {
     let mut sheet = Sheet::new(216.0, 144.0);
     sheet
-        .fill(Shape::Rect((10.0, 10.0), 50.0, 30.0), Ink::new(200, 0, 0))
+        .fill(MarkShape::Rect((10.0, 10.0), 50.0, 30.0), Ink::new(200, 0, 0))
         .says("a < b")
         .edged(Pen::new(Ink::BLACK, 2.0));
-    sheet.fill(Shape::Circle((100.0, 50.0), 20.0), Ink { cover: 0.5, ..Ink::new(0, 0, 200) });
+    sheet.fill(MarkShape::Circle((100.0, 50.0), 20.0), Ink { cover: 0.5, ..Ink::new(0, 0, 200) });
     sheet.line(
         (0.0, 100.0),
         (216.0, 100.0),
@@ -79,13 +79,15 @@ fn every_format_has_the_size_and_the_marks() {
 
 #[test]
 fn the_name_of_a_file_says_its_format() {
-    for (name, format) in
-        [("a.svg", Format::Svg), ("a.b.PNG", Format::Png), ("/x/y.pdf", Format::Pdf)]
-    {
-        assert_eq!(Format::of(Path::new(name)).unwrap(), format);
+    for (name, format) in [
+        ("a.svg", PictureFormat::Svg),
+        ("a.b.PNG", PictureFormat::Png),
+        ("/x/y.pdf", PictureFormat::Pdf),
+    ] {
+        assert_eq!(PictureFormat::of(Path::new(name)).unwrap(), format);
     }
-    assert!(Format::of(Path::new("a.jpg")).unwrap_err().contains(".svg, .png or .pdf"));
-    assert!(Format::of(Path::new("svg")).is_err());
+    assert!(PictureFormat::of(Path::new("a.jpg")).unwrap_err().contains(".svg, .png or .pdf"));
+    assert!(PictureFormat::of(Path::new("svg")).is_err());
 }
 
 #[test]
@@ -93,7 +95,7 @@ fn lengths_have_units_and_bounds() {
     #[derive(clap::Parser)]
     struct Args {
         #[command(flatten)]
-        paper: Paper,
+        paper: PaperSize,
     }
     let parse = |line: &str| {
         <Args as clap::Parser>::try_parse_from(format!("x {line}").split_whitespace())
@@ -114,7 +116,7 @@ fn lengths_have_units_and_bounds() {
         (9.0, 8.0, 72.0)
     );
     assert_eq!(
-        Paper::default().width(),
+        PaperSize::default().width(),
         parse("").unwrap().width(),
         "the default of the option and of pictures without options"
     );
@@ -229,11 +231,11 @@ fn thirty_six_fills_are_told_apart_with_any_colour_vision() {
 /// is just noticed side by side.
 const LEAST_APART: f64 = 8.0;
 
-fn paper(width: f64, size: f64) -> Paper {
+fn paper(width: f64, size: f64) -> PaperSize {
     #[derive(clap::Parser)]
     struct Args {
         #[command(flatten)]
-        paper: Paper,
+        paper: PaperSize,
     }
     let line = [
         "x".into(),
@@ -253,8 +255,8 @@ proptest! {
         width in 2.5f64..12.0, size in 5.0f64..12.0, end in 1.0f64..1e20, top in 0.0f64..1e12, log: bool,
         titles in ("[a-zA-Z ,]{0,70}", "[a-zA-Z ,]{0,70}"), names in prop::collection::vec("[a-zA-Z0-9 ,:%-]{0,70}", 0..6),
     ) {
-        let key = |(k, name): (usize, &String)| Key { label: name.clone(), sample: Sample::Line(pen(k, size)) };
-        let look = Look { title: names.join(" "), log, paper: paper(width, size) };
+        let key = |(k, name): (usize, &String)| LegendKey { label: name.clone(), sample: LegendSample::Line(pen(k, size)) };
+        let look = ChartStyle { title: names.join(" "), log, paper: paper(width, size) };
         let time = |room| if log { Axis::log_time(&titles.0, 1.0, end, room) } else { Axis::time(&titles.0, end, room) };
         let chart = Chart::new(&look, names.iter().enumerate().map(key).collect(), time, |room| Axis::bytes(&titles.1, top, room));
         // A head that is higher than the page leaves no place for the chart, but the page grows
@@ -266,12 +268,12 @@ proptest! {
     fn names_fit_on_rows_of_any_size(
         width in 2.5f64..12.0, size in 5.0f64..14.0, end in 1u64..u64::MAX, names in prop::collection::vec("[a-zA-Z0-9 -]{0,70}", 1..20),
     ) {
-        let bar = |(k, name): (usize, &String)| gantt::Bar {
+        let bar = |(k, name): (usize, &String)| gantt::GanttBar {
             row: k as f64, height: 1.0, from: end / 3, until: end, fill: many(k), label: name.clone(), title: name.clone(),
         };
         let bars = names.iter().enumerate().map(bar).collect();
-        let rows = gantt::Rows { names: names.clone(), bars, end, keys: gantt::legend(&names) };
-        let sheet = rows.draw(&Look { title: names.join(" "), log: false, paper: paper(width, size) });
+        let rows = gantt::GanttChart { names: names.clone(), bars, end, keys: gantt::legend(&names) };
+        let sheet = rows.draw(&ChartStyle { title: names.join(" "), log: false, paper: paper(width, size) });
         prop_assert_eq!(sheet.legible(), Ok(()));
     }
 

@@ -1,7 +1,7 @@
 //! Numbers that decide a result and that a paper does not print.
 //!
 //! [`Paper::calibrated`] chooses them so that, for each, one printed figure about baselines only is
-//! met. That figure's row is [marked](super::claim::Verdict::Calibrated) and counts as no
+//! met. That figure's row is [marked](super::claim::ClaimVerdict::Calibrated) and counts as no
 //! agreement; all other rows are predictions. All of them are options, so that anyone can sweep
 //! them.
 

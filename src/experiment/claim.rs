@@ -3,11 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 use super::runs::{FLOOR, Measure, Outcomes};
-use crate::runtime::statistics::{Estimate, mean};
+use crate::runtime::statistics::{MeanEstimate, mean};
 
 /// One system on one setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Side {
+pub struct ClaimSide {
     /// The setting.
     pub setting: &'static str,
     /// The system.
@@ -15,7 +15,7 @@ pub struct Side {
 }
 
 /// A setting, and a system on it.
-pub type Place = (&'static str, &'static str);
+pub type SettingAndSystem = (&'static str, &'static str);
 
 /// What the paper prints.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -37,13 +37,13 @@ pub struct Claim {
     /// Of what.
     pub measure: Measure,
     /// Whose.
-    pub of: Side,
+    pub of: ClaimSide,
     /// It is a reduction against this (a gain, where more is better), in per cent of this; else the
     /// measure itself.
-    pub against: Option<Side>,
+    pub against: Option<ClaimSide>,
     /// It is how far the reduction goes beyond that of one side against another, in points.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub beyond: Option<(Side, Side)>,
+    pub beyond: Option<(ClaimSide, ClaimSide)>,
     /// What the paper prints; `None`: nothing, we only measure.
     pub printed: Option<Printed>,
     /// Where it is printed.
@@ -57,7 +57,7 @@ pub struct Claim {
 /// How our mean compares with what the paper prints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum ClaimVerdict {
     /// Within what is printed; of a single number, at most a tenth of it off.
     Same,
     /// At most a third of what is printed off.
@@ -89,7 +89,7 @@ pub enum Verdict {
     NotRun,
 }
 
-impl Verdict {
+impl ClaimVerdict {
     /// Whether it is about a number that the paper prints and that we predicted: neither chosen,
     /// nor open, nor ours alone, nor left out.
     pub fn is_prediction(self) -> bool {
@@ -193,11 +193,11 @@ impl Claim {
     /// A measure of one system on one setting.
     pub fn of(
         measure: Measure,
-        (setting, system): Place,
+        (setting, system): SettingAndSystem,
         printed: impl Into<Option<Printed>>,
         source: &'static str,
     ) -> Self {
-        let (of, printed) = (Side { setting, system }, printed.into());
+        let (of, printed) = (ClaimSide { setting, system }, printed.into());
         Self {
             measure,
             of,
@@ -214,13 +214,13 @@ impl Claim {
     /// is better.
     pub fn less(
         measure: Measure,
-        of: Place,
+        of: SettingAndSystem,
         base: &'static str,
         printed: impl Into<Option<Printed>>,
         source: &'static str,
     ) -> Self {
         Self {
-            against: Some(Side { setting: of.0, system: base }),
+            against: Some(ClaimSide { setting: of.0, system: base }),
             ..Self::of(measure, of, printed, source)
         }
     }
@@ -229,7 +229,7 @@ impl Claim {
     /// gains.
     #[must_use]
     pub fn beyond(self, setting: &'static str) -> Self {
-        let there = |s: Side| Side { setting, ..s };
+        let there = |s: ClaimSide| ClaimSide { setting, ..s };
         Self { beyond: self.against.map(|base| (there(self.of), there(base))), ..self }
     }
 
@@ -251,7 +251,7 @@ impl Claim {
     /// floor.
     pub fn reach(&self, outcomes: &Outcomes) -> Option<Reach> {
         let floors: Vec<Option<f64>> =
-            self.of_each(Side { system: FLOOR, ..self.of }, outcomes).collect();
+            self.of_each(ClaimSide { system: FLOOR, ..self.of }, outcomes).collect();
         let floor = average(floors.iter().flatten().copied())?;
         let Some(base) =
             self.against.filter(|b| b.setting == self.of.setting && self.beyond.is_none())
@@ -275,7 +275,7 @@ impl Claim {
 
     fn of_each<'a>(
         &'a self,
-        s: Side,
+        s: ClaimSide,
         outcomes: &'a Outcomes,
     ) -> impl Iterator<Item = Option<f64>> + 'a {
         outcomes.of(s.setting, s.system).iter().map(|o| o.as_ref()?.get(&self.measure).copied())
@@ -283,7 +283,7 @@ impl Claim {
 
     /// By repetition, by how many per cent one side has less than the other, or more where more is
     /// better.
-    fn gains(&self, (of, base): (Side, Side), outcomes: &Outcomes) -> Vec<Option<f64>> {
+    fn gains(&self, (of, base): (ClaimSide, ClaimSide), outcomes: &Outcomes) -> Vec<Option<f64>> {
         let sign = if self.measure.more_is_better() { -1.0 } else { 1.0 };
         let both = self
             .of_each(of, outcomes)
@@ -306,16 +306,16 @@ impl Claim {
     }
 
     /// How a mean with half its interval compares with what is printed.
-    pub fn verdict(&self, mean: f64, half: Option<f64>) -> Verdict {
-        let Some(printed) = self.printed else { return Verdict::Ours };
+    pub fn verdict(&self, mean: f64, half: Option<f64>) -> ClaimVerdict {
+        let Some(printed) = self.printed else { return ClaimVerdict::Ours };
         match () {
-            () if self.calibrated => Verdict::Calibrated,
-            () if self.untold.is_some() => Verdict::CannotTell,
-            () => self.compared(printed, Estimate { mean, half }),
+            () if self.calibrated => ClaimVerdict::Calibrated,
+            () if self.untold.is_some() => ClaimVerdict::CannotTell,
+            () => self.compared(printed, MeanEstimate { mean, half }),
         }
     }
 
-    fn compared(&self, printed: Printed, ours: Estimate) -> Verdict {
+    fn compared(&self, printed: Printed, ours: MeanEstimate) -> ClaimVerdict {
         let (mean, sign) = (ours.mean, if self.against.is_some() { printed.sign() } else { 0.0 });
         // Of a share of a whole, a point or two are nothing, however small what is printed.
         let least =
@@ -327,15 +327,15 @@ impl Claim {
         // An interval that is wider than what is printed tells nothing, wherever its mean is.
         let wide = sign != 0.0 && size > 0.0 && 2.0 * half > size;
         match () {
-            () if sign != 0.0 && (ours.is_unclear() || mean.abs() < SHOWN) => Verdict::Unclear,
-            () if sign != 0.0 && mean * sign < 0.0 => Verdict::Opposite,
-            () if wide && off <= half => Verdict::Unclear,
-            () if met => Verdict::Same,
-            () if off <= near => Verdict::Near,
-            () if off <= half => Verdict::Unclear,
-            () if sign != 0.0 && mean.abs() < size / 3.0 => Verdict::FarLess,
-            () if sign != 0.0 => Verdict::SameDirection,
-            () => Verdict::Differs,
+            () if sign != 0.0 && (ours.is_unclear() || mean.abs() < SHOWN) => ClaimVerdict::Unclear,
+            () if sign != 0.0 && mean * sign < 0.0 => ClaimVerdict::Opposite,
+            () if wide && off <= half => ClaimVerdict::Unclear,
+            () if met => ClaimVerdict::Same,
+            () if off <= near => ClaimVerdict::Near,
+            () if off <= half => ClaimVerdict::Unclear,
+            () if sign != 0.0 && mean.abs() < size / 3.0 => ClaimVerdict::FarLess,
+            () if sign != 0.0 => ClaimVerdict::SameDirection,
+            () => ClaimVerdict::Differs,
         }
     }
 }

@@ -4,13 +4,15 @@
 use std::sync::Arc;
 
 use super::Size;
-use super::claim::{Claim, Printed, Side};
+use super::claim::{Claim, ClaimSide, Printed};
 use super::runs::Measure::{
     Crossing, DataSpread, FewTasksJct, Gap, Makespan, MakespanAdHoc, ManyTasksJct, MeanJct,
     MeanRecurring, MedianJct, MedianRecurring, MedianReduceTime, P90AdHoc, PlanTime, SlotTime,
     SomeTasksJct,
 };
-use super::setting::{Beside, Load, Setting, System, Work, electrical, network};
+use super::setting::{
+    AdHocJobs, ExperimentSetting, JobSource, SettingWork, System, electrical, network,
+};
 use crate::coflows::network::NetworkKind::{MaxMin, Varys};
 use crate::placement::baselines::shuffle_watcher::ShuffleWatcherOptions;
 use crate::placement::cluster::Cluster;
@@ -132,29 +134,29 @@ fn setting(
     about: &str,
     topology: &Arc<Topology>,
     systems: Vec<System>,
-    load: Load,
-) -> Setting {
-    Setting {
+    load: JobSource,
+) -> ExperimentSetting {
+    ExperimentSetting {
         name,
         about: about.into(),
         topology: topology.clone(),
         systems,
         load,
-        work: Work::Run,
+        work: SettingWork::Run,
     }
 }
 
 /// What is run.
-pub fn settings(size: Size) -> Vec<Setting> {
+pub fn settings(size: Size) -> Vec<ExperimentSetting> {
     let mut all = on_testbed(Size { free: size.free.on_testbed(), ..size });
     all.extend(in_simulation(size));
     all
 }
 
-fn on_testbed(size: Size) -> Vec<Setting> {
+fn on_testbed(size: Size) -> Vec<ExperimentSetting> {
     let (half, most) = (testbed(50), testbed(67));
     let both = [YARN, CORRAL, PLACED];
-    let load = |k: usize, window| Load::new(MIXES[k], JOBS[k], window, 100, size);
+    let load = |k: usize, window| JobSource::new(MIXES[k], JOBS[k], window, 100, size);
     let four = [YARN, CORRAL, PLACED, LOCAL, WATCHER];
     let mut all = Vec::new();
     for k in 0..3 {
@@ -173,7 +175,7 @@ fn on_testbed(size: Size) -> Vec<Setting> {
         ));
     }
     for (name, window) in WRITTEN.into_iter().zip([Span::ZERO, HOUR]) {
-        let load = Load { writes: true, ..load(0, window) };
+        let load = JobSource { writes: true, ..load(0, window) };
         all.push(setting(
             name,
             "W1, each task's output copied to two hosts of another rack before it is done",
@@ -182,7 +184,7 @@ fn on_testbed(size: Size) -> Vec<Setting> {
             load,
         ));
     }
-    let mixed = Load {
+    let mixed = JobSource {
         jobs: (150 * size.jobs_percent).div_ceil(100),
         ad_hoc_at_once: true,
         recurring: 67,
@@ -195,16 +197,19 @@ fn on_testbed(size: Size) -> Vec<Setting> {
         on(&[YARN, CORRAL, PLACED, SHARED]),
         mixed,
     ));
-    let sizes =
-        Load { errors: Errors { size_percent: 50, ..Errors::default() }, ..load(0, Span::ZERO) };
-    let late = Load {
+    let sizes = JobSource {
+        errors: Errors { size_percent: 50, ..Errors::default() },
+        ..load(0, Span::ZERO)
+    };
+    let late = JobSource {
         errors: Errors { delayed_percent: 50, delay: Span::secs(240), ..Errors::default() },
         ..load(0, HOUR)
     };
     for (name, apart) in TPCH.into_iter().zip([false, true]) {
         let jobs = (BESIDE * size.jobs_percent).div_ceil(100);
-        let beside = Some(Beside { mix: Mix::CorralW1, jobs, apart });
-        let queries = Load { beside, ..Load::new(Mix::Tpch, 15, Span::secs(25 * 60), 100, size) };
+        let beside = Some(AdHocJobs { mix: Mix::CorralW1, jobs, apart });
+        let queries =
+            JobSource { beside, ..JobSource::new(Mix::Tpch, 15, Span::secs(25 * 60), 100, size) };
         all.push(setting(
             name,
             "15 queries in 25 minutes, each a graph of stages, and 30 ad hoc jobs of W1 at once",
@@ -230,16 +235,22 @@ fn on_testbed(size: Size) -> Vec<Setting> {
     all
 }
 
-fn in_simulation(size: Size) -> Vec<Setting> {
+fn in_simulation(size: Size) -> Vec<ExperimentSetting> {
     let simulated = Arc::new(network("corral-simulated", &Cluster::corral()));
     let minutes = |m: u64| Span::secs(m * 60);
     let about = "50 racks x 40 machines x 20 slots, 1 Gb/s, 5:1, 200 jobs in 15 minutes";
     let four = on(&[YARN, YARN_VARYS, CORRAL, CORRAL_VARYS]);
-    let run =
-        setting(LARGE, about, &simulated, four, Load::new(MIXES[0], 200, minutes(15), 100, size));
-    let plans = |window| Load { jobs: 500, ..Load::new(Mix::CorralW1, 500, window, 100, size) };
-    let plan = |name, about, scenario, window| Setting {
-        work: Work::Plan(scenario),
+    let run = setting(
+        LARGE,
+        about,
+        &simulated,
+        four,
+        JobSource::new(MIXES[0], 200, minutes(15), 100, size),
+    );
+    let plans =
+        |window| JobSource { jobs: 500, ..JobSource::new(Mix::CorralW1, 500, window, 100, size) };
+    let plan = |name, about, scenario, window| ExperimentSetting {
+        work: SettingWork::Plan(scenario),
         ..setting(name, about, &planned(), on(&[PLANNER, BEST]), plans(window))
     };
     let about = "100 racks x 40 machines, 500 jobs of W1 at once: planned, not run";
@@ -268,13 +279,13 @@ pub fn claims() -> Vec<Claim> {
     let placed: Vec<Claim> = all
         .iter()
         .filter(against_yarn)
-        .map(|c| Claim { of: Side { system: PLACED, ..c.of }, ..*c })
+        .map(|c| Claim { of: ClaimSide { system: PLACED, ..c.of }, ..*c })
         .collect();
     let shared = all
         .iter()
         .filter(against_yarn)
         .filter(|c| c.of.setting == MIXED)
-        .map(|c| Claim { of: Side { system: SHARED, ..c.of }, ..*c });
+        .map(|c| Claim { of: ClaimSide { system: SHARED, ..c.of }, ..*c });
     let shared: Vec<Claim> = shared.collect();
     all.extend(placed);
     all.extend(shared);
@@ -349,7 +360,7 @@ fn online_claims() -> Vec<Claim> {
 
 fn other_claims() -> Vec<Claim> {
     let sizes = Claim {
-        against: Some(Side { setting: BATCH[0], system: YARN }),
+        against: Some(ClaimSide { setting: BATCH[0], system: YARN }),
         ..Claim::less(Makespan, (SIZES, CORRAL), YARN, Printed::Between(25.0, 35.0), "fig. 13a")
     };
     let mixed = |measure, printed, source| {

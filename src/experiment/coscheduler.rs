@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use super::Size;
-use super::claim::{Claim, Printed, Side};
+use super::claim::{Claim, ClaimSide, Printed};
 use super::runs::Measure::{HeavyJct, LightJct, Makespan, MeanCct, MeanJct, OcsShare, Overrun};
-use super::setting::{Load, Setting, System, Work, network, system};
+use super::setting::{ExperimentSetting, JobSource, SettingWork, System, network, system};
 use crate::control::policy::SchedulerKind;
 use crate::placement::cluster::{Cluster, ELEPHANT};
 use crate::placement::coscheduler::executor::CoDecidedOptions;
@@ -84,7 +84,7 @@ fn systems() -> Vec<System> {
 }
 
 /// What is run; with rows of a trace, the jobs are drawn from them.
-pub fn settings(size: Size, rows: Option<&Arc<[SwimJob]>>) -> Vec<Setting> {
+pub fn settings(size: Size, rows: Option<&Arc<[SwimJob]>>) -> Vec<ExperimentSetting> {
     let at = |core| {
         Arc::new(network(
             "co-scheduler",
@@ -93,20 +93,21 @@ pub fn settings(size: Size, rows: Option<&Arc<[SwimJob]>>) -> Vec<Setting> {
     };
     let usual = at(10_000);
     // Figure 4's job has 169 reduce tasks for 3472 maps.
-    let load = |recurring| Load {
+    let load = |recurring| JobSource {
         rows: rows.cloned(),
         reduce_share: Some(5),
-        ..Load::new(Mix::CoScheduler, 1000, Span::secs(90 * 60), recurring, size)
+        ..JobSource::new(Mix::CoScheduler, 1000, Span::secs(90 * 60), recurring, size)
     };
-    let judged = Load { errors: Errors { remaining_percent: 50, ..Errors::default() }, ..load(50) };
+    let judged =
+        JobSource { errors: Errors { remaining_percent: 50, ..Errors::default() }, ..load(50) };
     let some = |names: &[&str]| systems().into_iter().filter(|s| names.contains(&s.name)).collect();
-    let setting = |name, about: &str, topology: &Arc<Topology>, systems, load| Setting {
+    let setting = |name, about: &str, topology: &Arc<Topology>, systems, load| ExperimentSetting {
         name,
         about: about.into(),
         topology: topology.clone(),
         systems,
         load,
-        work: Work::Run,
+        work: SettingWork::Run,
     };
     let about = "60 racks x 10 servers x 20 slots, 1000 jobs of 20 users in 90 minutes, half of them recurring, Sunflow";
     let mut all = vec![
@@ -167,7 +168,7 @@ pub fn settings(size: Size, rows: Option<&Arc<[SwimJob]>>) -> Vec<Setting> {
         }
         for (name, remaining_percent) in MORE_JUDGED {
             let load =
-                Load { errors: Errors { remaining_percent, ..Errors::default() }, ..load(50) };
+                JobSource { errors: Errors { remaining_percent, ..Errors::default() }, ..load(50) };
             all.push(setting(
                 name,
                 "half recurring; estimates of remaining times off by less",
@@ -184,7 +185,7 @@ pub fn settings(size: Size, rows: Option<&Arc<[SwimJob]>>) -> Vec<Setting> {
 pub fn claims() -> Vec<Claim> {
     // Fair and Corral estimate no remaining times: they are what they were.
     let claim = |measure, setting, base, printed, source| Claim {
-        against: Some(Side { setting: MIXED, system: base }),
+        against: Some(ClaimSide { setting: MIXED, system: base }),
         ..Claim::of(measure, (setting, CO), Printed::About(printed), source)
     };
     let share =
@@ -201,7 +202,7 @@ pub fn claims() -> Vec<Claim> {
     // 10:1; "not sensitive" is taken as 10 %.
     let level = Printed::Between(-10.0, 10.0);
     let within = |measure, of, system, printed, source| Claim {
-        against: Some(Side { setting: MIXED, system }),
+        against: Some(ClaimSide { setting: MIXED, system }),
         ..Claim::of(measure, of, printed, source)
     };
     // No system ends before the last arrival: if Co-scheduler takes 56 % less than Fair, Fair takes

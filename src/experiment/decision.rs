@@ -21,11 +21,11 @@ const WARM: u32 = 400;
 
 /// Puts map k of job j on host j + 7 k, the reduce task of each of the first jobs on host j, and no
 /// other reduce task anywhere.
-struct Spread {
+struct SpreadPolicy {
     first: u32,
 }
 
-impl Placement for Spread {
+impl Placement for SpreadPolicy {
     fn name(&self) -> &'static str {
         "spread"
     }
@@ -63,7 +63,7 @@ pub fn crowded(jobs: u32) -> TaskScheduler {
     let mut s = TaskScheduler::new(
         Arc::new(topology),
         SchedulerSettings::default(),
-        Box::new(Spread { first: jobs }),
+        Box::new(SpreadPolicy { first: jobs }),
     );
     let stage = |tasks| StageSpec {
         name: String::new(),

@@ -20,8 +20,8 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use super::measure::{Measure, Outcome};
-use super::setting::Setting;
+use super::measure::{Measure, Measures};
+use super::setting::ExperimentSetting;
 use crate::runtime::study::SMALL_JOB;
 use crate::scheduler::state::Grain;
 use crate::topology::Topology;
@@ -30,7 +30,7 @@ use crate::workload::jobs::{EdgeSpec, JobSpec, StageSpec};
 
 /// What bounds a job.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Cluster {
+pub struct ClusterBounds {
     /// Slots of all hosts, and of the host that has the most.
     slots: (f64, u64),
     /// Hosts.
@@ -41,9 +41,9 @@ pub struct Cluster {
     late: bool,
 }
 
-impl Cluster {
+impl ClusterBounds {
     /// Of a setting, for all its systems.
-    pub fn of(s: &Setting) -> Self {
+    pub fn of(s: &ExperimentSetting) -> Self {
         let by_host = s.topology.planes.is_empty()
             && s.systems.iter().all(|y| y.jobs_by.settings.grain == Grain::Host);
         Self::new(
@@ -129,9 +129,9 @@ fn seconds(t: Span) -> f64 {
 
 /// What no scheduler can be below, in seconds, of jobs that arrive as they say. O(jobs log jobs),
 /// and a job's path each.
-pub fn floors(c: &Cluster, jobs: &[JobSpec]) -> Outcome {
+pub fn floors(c: &ClusterBounds, jobs: &[JobSpec]) -> Measures {
     if jobs.is_empty() {
-        return Outcome::new();
+        return Measures::new();
     }
     let paths: Vec<(&JobSpec, f64)> = jobs.iter().map(|j| (j, c.path(j))).collect();
     let mut sorted: Vec<f64> = paths.iter().map(|p| p.1).collect();
@@ -158,7 +158,7 @@ pub fn floors(c: &Cluster, jobs: &[JobSpec]) -> Outcome {
 
 /// From the first arrival to the last end: the path of any job, and what is to be computed from any
 /// arrival on.
-fn makespan(c: &Cluster, paths: &[(&JobSpec, f64)]) -> f64 {
+fn makespan(c: &ClusterBounds, paths: &[(&JobSpec, f64)]) -> f64 {
     let at = |j: &JobSpec| j.arrival.0 as f64 / 1e9;
     let mut by_arrival: Vec<(f64, f64)> =
         paths.iter().map(|p| (at(p.0), seconds(p.0.work()) / c.slots.0)).collect();
@@ -174,7 +174,7 @@ fn makespan(c: &Cluster, paths: &[(&JobSpec, f64)]) -> f64 {
 
 /// The mean completion time on one machine as fast as all slots, which serves the job with the
 /// least left first.
-fn least_work_first(c: &Cluster, jobs: &[JobSpec]) -> f64 {
+fn least_work_first(c: &ClusterBounds, jobs: &[JobSpec]) -> f64 {
     let mut by_arrival: Vec<(u64, u64)> =
         jobs.iter().map(|j| (j.arrival.0, (seconds(j.work()) / c.slots.0 * 1e9) as u64)).collect();
     by_arrival.sort_unstable();
@@ -247,7 +247,7 @@ mod tests {
     #[test]
     fn by_hand() {
         // Two hosts of two slots, 1 MB/s; four maps of 1 s, one reduce of 2 s with 4 MB.
-        let c = |late| Cluster::new(&flat(2, 2), true, late);
+        let c = |late| ClusterBounds::new(&flat(2, 2), true, late);
         let j = job(0, (4, 1000), (1, 2000), 4_000_000);
         // Maps on both hosts: a second, and 2 MB from the other. All on one host: two seconds, and
         // nothing to send.
@@ -256,7 +256,7 @@ mod tests {
         // meanwhile.
         let long = job(0, (4, 5000), (1, 2000), 4_000_000);
         assert_eq!(
-            (c(true).path(&long), Cluster { port: None, ..c(true) }.path(&long)),
+            (c(true).path(&long), ClusterBounds { port: None, ..c(true) }.path(&long)),
             (9.0, 7.0)
         );
         assert_eq!(
@@ -292,7 +292,7 @@ mod tests {
             let (plan, jobs_by) = (&system.plan, &system.jobs_by);
             let ask = SimulatedJobs { topology: &t, plan, jobs_by, jobs: &list, failures: &[], faults: &[], until: None };
             let r = simulate(&ask, &mut |_| ()).unwrap();
-            let floor = floors(&Cluster::new(&t, true, late), &list.jobs);
+            let floor = floors(&ClusterBounds::new(&t, true, late), &list.jobs);
             let mean = r.jobs.iter().map(|j| seconds(j.jct.unwrap())).sum::<f64>() / r.jobs.len() as f64;
             let s = &r.summary;
             let [makespan, median, p95] = [s.makespan, s.median_jct, s.p95_jct].map(seconds);

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use super::Size;
-use super::claim::{Claim, Printed, Side};
+use super::claim::{Claim, ClaimSide, Printed};
 use super::runs::Measure::{
     FirstMaps, FlowDelay, MapTime, MeanJct, ReadShare, ReduceTime, RouteLength, ShuffleCost,
     ShuffleShare, Throughput,
 };
-use super::setting::{Load, Setting, System, Work, electrical};
+use super::setting::{ExperimentSetting, JobSource, SettingWork, System, electrical};
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
@@ -147,21 +147,27 @@ fn systems(size: Size) -> Vec<System> {
 }
 
 /// What is run.
-pub fn settings(size: Size) -> Vec<Setting> {
-    let setting = |name: &'static str, about: String, topology: Topology, load: Load| Setting {
-        name,
-        about,
-        topology: Arc::new(topology),
-        systems: systems(size),
-        load,
-        work: Work::Run,
+pub fn settings(size: Size) -> Vec<ExperimentSetting> {
+    let setting = |name: &'static str, about: String, topology: Topology, load: JobSource| {
+        ExperimentSetting {
+            name,
+            about,
+            topology: Arc::new(topology),
+            systems: systems(size),
+            load,
+            work: SettingWork::Run,
+        }
     };
-    let puma = |jobs| Load::new(Mix::Puma, jobs, Span::ZERO, 0, size);
+    let puma = |jobs| JobSource::new(Mix::Puma, jobs, Span::ZERO, 0, size);
     // The Mininet settings' jobs have 16 maps and 4 reduces; there and in the largest tree only
     // shuffles are traffic.
-    let small =
-        |jobs, class| Load { class, reads: false, block: Some(Bytes(625_000_000)), ..puma(jobs) };
-    let heavy = |jobs| Load { class: Some(ShuffleClass::Heavy), reads: false, ..puma(jobs) };
+    let small = |jobs, class| JobSource {
+        class,
+        reads: false,
+        block: Some(Bytes(625_000_000)),
+        ..puma(jobs)
+    };
+    let heavy = |jobs| JobSource { class: Some(ShuffleClass::Heavy), reads: false, ..puma(jobs) };
     let bed = network("testbed", (1, 8, 20), BitRate(16 * GBIT.0), Graph::tree(1, &[], None));
     let mut all = vec![
         setting(TESTBED, "8 servers of 20 slots at one switch, 16 Gb/s, 20 jobs of PUMA at once".into(), bed, puma(20)),
@@ -188,9 +194,9 @@ pub fn settings(size: Size) -> Vec<Setting> {
         let t = network("case", (2, 2, 2), GBIT, Graph::hierarchy(2, 2, 1, GBIT, None));
         let mut systems = systems(size);
         systems.retain(|s| s.name != "PNA");
-        all.push(Setting {
+        all.push(ExperimentSetting {
             systems,
-            work: Work::CaseStudy(free),
+            work: SettingWork::CaseStudy(free),
             ..setting(name, about, t, small(1, None))
         });
     }
@@ -214,21 +220,21 @@ pub fn settings(size: Size) -> Vec<Setting> {
             small(jobs, Some(ShuffleClass::Heavy)),
         ));
     }
-    let again = |s: &Setting| {
+    let again = |s: &ExperimentSetting| {
         let name = TWO_TIERS.iter().find(|t| t.0 == s.name)?.1;
         let topology = Arc::new(if [HEAVY, MEDIUM, LIGHT].contains(&s.name) {
             half_busy(two_tiers())
         } else {
             two_tiers()
         });
-        Some(Setting {
+        Some(ExperimentSetting {
             name,
             about: format!("as `{}`, on eight access switches below two roots", s.name),
             topology,
             ..s.clone()
         })
     };
-    let again: Vec<Setting> = all.iter().filter_map(again).collect();
+    let again: Vec<ExperimentSetting> = all.iter().filter_map(again).collect();
     all.extend(again);
     all
 }
@@ -284,7 +290,7 @@ pub fn claims() -> Vec<Claim> {
     all.push(Claim::less(ShuffleCost, (HEAVY, "Hit"), "PNA", about(19.0), "fig. 8b"));
     for setting in SHAPES {
         // Of the four networks the tree has the least cost.
-        let there = Some(Side { setting, system: "Hit" });
+        let there = Some(ClaimSide { setting, system: "Hit" });
         all.push(Claim {
             against: there,
             ..Claim::of(ShuffleCost, (HEAVY, "Hit"), better, "fig. 8b")
@@ -340,7 +346,7 @@ pub fn claims() -> Vec<Claim> {
 
 /// The same number on the tree of ten switches; other networks that it is compared with stay.
 fn on_two_tiers(c: &Claim) -> Option<Claim> {
-    let there = |s: Side| Side {
+    let there = |s: ClaimSide| ClaimSide {
         setting: TWO_TIERS.iter().find(|t| t.0 == s.setting).map_or(s.setting, |t| t.1),
         ..s
     };

@@ -9,14 +9,14 @@ use crate::ids::{CoflowId, HostId};
 use crate::paths::choose::default_list;
 use crate::paths::{Switches, Units};
 use crate::plan::paths::Lists;
-use crate::runtime::jobs::simulate::Line;
+use crate::runtime::jobs::simulate::EventLogLine;
 use crate::scheduler::SchedulerAction;
 use crate::topology::Topology;
 use crate::topology::graph::Routes;
 use crate::units::{Bytes, Time};
 
 /// The flows of a shuffle: their hosts and bytes.
-type Flows = Vec<(HostId, HostId, Bytes)>;
+type ShuffleFlows = Vec<(HostId, HostId, Bytes)>;
 
 /// What the shuffles of a run cost a network of several switches.
 pub struct Hops<'a> {
@@ -25,7 +25,7 @@ pub struct Hops<'a> {
     routes: Routes,
     /// Lists that pairs of hosts have now, besides the default ways.
     lists: Lists,
-    open: BTreeMap<CoflowId, Flows>,
+    open: BTreeMap<CoflowId, ShuffleFlows>,
     /// Bytes times switches and relaying servers.
     cost: u128,
     /// Bytes of flows between racks times the switches and relaying servers that they cross: those
@@ -62,14 +62,14 @@ impl<'a> Hops<'a> {
     }
 
     /// Takes a line of the event log.
-    pub fn hear(&mut self, line: &Line) {
+    pub fn hear(&mut self, line: &EventLogLine) {
         match line {
-            Line::Jobs {
+            EventLogLine::Jobs {
                 at,
                 job_action: SchedulerAction::StartCoflow { coflow, shuffle: true, .. },
             } => self.begins(*at, coflow),
-            Line::Jobs { .. } => {}
-            Line::Network(record) => self.record(record),
+            EventLogLine::Jobs { .. } => {}
+            EventLogLine::Network(record) => self.record(record),
         }
     }
 
@@ -166,10 +166,11 @@ mod tests {
             start(coflow(0, vec![flow(0, 1, 10_000_000_000), flow(0, 3, 1_000_000_000)]), true),
             start(coflow(1, vec![flow(0, 3, 5)]), false),
         );
-        w.hear(&Line::Jobs { at: Time::ZERO + Span::secs(1), job_action: &a });
-        w.hear(&Line::Jobs { at: Time::ZERO + Span::secs(1), job_action: &read });
-        let at =
-            |secs, what| Line::Network(Record { seq: 0, at: Time::ZERO + Span::secs(secs), what });
+        w.hear(&EventLogLine::Jobs { at: Time::ZERO + Span::secs(1), job_action: &a });
+        w.hear(&EventLogLine::Jobs { at: Time::ZERO + Span::secs(1), job_action: &read });
+        let at = |secs, what| {
+            EventLogLine::Network(Record { seq: 0, at: Time::ZERO + Span::secs(secs), what })
+        };
         let finished = |id| RecordedEvent::CoflowFinished { id: CoflowId(id), cct: Span::secs(1) };
         let steer =
             Steer { from: HostId(0), to: HostId(3), ports: None, list: Some(List(vec![0, 3, 1])) };

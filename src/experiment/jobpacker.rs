@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use super::Size;
-use super::claim::{Claim, Printed, Side};
+use super::claim::{Claim, ClaimSide, Printed};
 use super::runs::Measure::{Makespan, MedianAdHoc, MedianJct, MedianRecurring, OcsShare};
-use super::setting::{Load, Setting, System, Work, network, system};
+use super::setting::{ExperimentSetting, JobSource, SettingWork, System, network, system};
 use crate::control::policy::SchedulerKind;
 use crate::placement::cluster::{Cluster, ELEPHANT};
 use crate::placement::jobpacker::aggregate::Aggregate;
@@ -31,11 +31,11 @@ const PACKER: &str = "JobPacker";
 /// With what ours does besides, as `policies/jobpacker-ours.yaml` has it.
 const OURS: &str = "JobPacker, ours";
 /// A change of options.
-type Change = fn(&mut JobPackerOptions);
+type OptionsChange = fn(&mut JobPackerOptions);
 
 /// With T_e counted from all map racks together, and with one of the three things that are ours
 /// ([`JobPackerOptions`]).
-const VARIANTS: [(&str, Change); 4] = [
+const VARIANTS: [(&str, OptionsChange); 4] = [
     ("JobPacker, T_e in total", |o| o.aggregate = Aggregate::Total),
     ("JobPacker, whole elephants", |o| o.aggregate = Aggregate::Whole),
     ("JobPacker, exact tasks", |o| o.exact_tasks = true),
@@ -149,14 +149,14 @@ fn points<T: Copy>(thin: bool, quick: &'static [T], more: &'static [T]) -> impl 
 }
 
 /// What is run; with rows of a trace, the jobs are drawn from them.
-pub fn settings(size: Size, rows: Option<&Arc<[SwimJob]>>) -> Vec<Setting> {
+pub fn settings(size: Size, rows: Option<&Arc<[SwimJob]>>) -> Vec<ExperimentSetting> {
     let mut all = simulated(size, rows);
     all.extend(on_geni(Size { free: size.free.on_testbed(), ..size }, rows));
     let second = Span::secs(1);
     for s in &mut all {
         let on_geni = [GENI, GENI_ONLINE, GENI_MIXED].contains(&s.name);
         let elephant = if on_geni { geni().elephant } else { ELEPHANT };
-        let with = |name, change: Change| packer(name, second, elephant, change);
+        let with = |name, change: OptionsChange| packer(name, second, elephant, change);
         if [BATCH, ONLINE, MIXED, GENI, GENI_ONLINE, GENI_MIXED].contains(&s.name) {
             s.systems.push(with(OURS, ours));
         }
@@ -203,27 +203,30 @@ fn load(
     recurring: u32,
     size: Size,
     rows: Option<&Arc<[SwimJob]>>,
-) -> Load {
-    Load { rows: rows.cloned(), ..Load::new(Mix::Jobpacker, jobs, window, recurring, size) }
+) -> JobSource {
+    JobSource {
+        rows: rows.cloned(),
+        ..JobSource::new(Mix::Jobpacker, jobs, window, recurring, size)
+    }
 }
 
-fn simulated(size: Size, rows: Option<&Arc<[SwimJob]>>) -> Vec<Setting> {
+fn simulated(size: Size, rows: Option<&Arc<[SwimJob]>>) -> Vec<ExperimentSetting> {
     let topology = Arc::new(network("jobpacker", &Cluster::jobpacker()));
-    let setting = |name, about: &str, load: Load| Setting {
+    let setting = |name, about: &str, load: JobSource| ExperimentSetting {
         name,
         about: about.into(),
         topology: topology.clone(),
         systems: systems(ELEPHANT),
         load,
-        work: Work::Run,
+        work: SettingWork::Run,
     };
     let load = |window, recurring| load(1000, window, recurring, size, rows);
     let online = load(Span::secs(5400), 100);
     let sizes =
-        Load { errors: Errors { shuffle_percent: 50, ..Errors::default() }, ..online.clone() };
+        JobSource { errors: Errors { shuffle_percent: 50, ..Errors::default() }, ..online.clone() };
     // A delay is a number of gaps of arrivals: where jobs come in less time, it shrinks with them.
     let delay = size.free.window(Span::secs(200));
-    let late = Load {
+    let late = JobSource {
         errors: Errors { delayed_percent: 50, delay, ..Errors::default() },
         ..online.clone()
     };
@@ -243,15 +246,18 @@ fn simulated(size: Size, rows: Option<&Arc<[SwimJob]>>) -> Vec<Setting> {
         ),
     ];
     // Baselines foresee no sizes, but Corral.
-    let alone = |s: &mut Setting| s.systems.retain(|y| [PACKER, "Corral"].contains(&y.name));
+    let alone =
+        |s: &mut ExperimentSetting| s.systems.retain(|y| [PACKER, "Corral"].contains(&y.name));
     let more = MORE_SIZES.iter().map(|&(name, shuffle_percent)| {
         let load =
-            Load { errors: Errors { shuffle_percent, ..Errors::default() }, ..sizes.clone() };
+            JobSource { errors: Errors { shuffle_percent, ..Errors::default() }, ..sizes.clone() };
         setting(name, "online; the same with smaller errors", load)
     });
     let later = MORE_LATE.iter().map(|&(name, delayed_percent)| {
-        let load =
-            Load { errors: Errors { delayed_percent, delay, ..Errors::default() }, ..late.clone() };
+        let load = JobSource {
+            errors: Errors { delayed_percent, delay, ..Errors::default() },
+            ..late.clone()
+        };
         setting(name, "online; the same with fewer jobs", load)
     });
     if !size.thin {
@@ -263,18 +269,18 @@ fn simulated(size: Size, rows: Option<&Arc<[SwimJob]>>) -> Vec<Setting> {
     all
 }
 
-fn on_geni(size: Size, rows: Option<&Arc<[SwimJob]>>) -> Vec<Setting> {
+fn on_geni(size: Size, rows: Option<&Arc<[SwimJob]>>) -> Vec<ExperimentSetting> {
     let topology = Arc::new(network("geni", &geni()));
     let setting = |name, about: &str, window, recurring| {
         let systems = systems(geni().elephant);
-        let load = Load { scale: 100, ..load(200, window, recurring, size, rows) };
-        Setting {
+        let load = JobSource { scale: 100, ..load(200, window, recurring, size, rows) };
+        ExperimentSetting {
             name,
             about: about.into(),
             topology: topology.clone(),
             systems,
             load,
-            work: Work::Run,
+            work: SettingWork::Run,
         }
     };
     let about = "10 virtual racks x 10 slots of 0.1 Gb/s, 200 jobs at once, bytes / 100";
@@ -297,7 +303,8 @@ pub fn claims() -> Vec<Claim> {
     // too.
     let slight = Printed::Between(-10.0, 10.0);
     let untold = |c: Claim| Claim { untold: Some(ONLINE_CORRAL), ..c };
-    let implied = |c: Claim| Claim { of: Side { system: "F-EPS", ..c.of }, calibrated: true, ..c };
+    let implied =
+        |c: Claim| Claim { of: ClaimSide { system: "F-EPS", ..c.of }, calibrated: true, ..c };
     vec![
         implied(claim(Makespan, BATCH, "F-Hybrid", about(47.0), "implied, fig. 8a")),
         implied(claim(MedianJct, ONLINE, "F-Hybrid", about(43.0), "implied, fig. 10a")),

@@ -9,7 +9,7 @@ use super::claim::Claim;
 use super::measure::Measure::{
     self, Makespan, MeanCct, MeanJct, MedianJct, P95Jct, P99Jct, ShuffleCost,
 };
-use super::setting::{Setting, System, electrical, system};
+use super::setting::{ExperimentSetting, System, electrical, system};
 use super::{Experiment, Paper, Size, Traces};
 use crate::coflows::elephants::Admit;
 use crate::coflows::network::NetworkKind;
@@ -62,8 +62,8 @@ pub fn ablate(e: &mut Experiment, look: bool) {
 }
 
 /// A paper's setting, what it is called here, and whether a quick run has it.
-type Chosen = (Paper, &'static str, &'static str, bool);
-const SETTINGS: [Chosen; 26] = [
+type ChosenSetting = (Paper, &'static str, &'static str, bool);
+const SETTINGS: [ChosenSetting; 26] = [
     (Paper::Jobpacker, "batch", "JobPacker batch", true),
     (Paper::Jobpacker, "online", "JobPacker online", true),
     (Paper::Jobpacker, "GENI batch", "GENI batch", true),
@@ -113,26 +113,26 @@ pub(super) const PUBLISHED: [(&str, &str); 15] = [
 ];
 
 /// What is run.
-pub fn settings(size: Size, traces: &Traces) -> Vec<Setting> {
+pub fn settings(size: Size, traces: &Traces) -> Vec<ExperimentSetting> {
     let papers = [Paper::Jobpacker, Paper::CoScheduler, Paper::Corral, Paper::Hit, Paper::Pushbox];
     papers.into_iter().flat_map(|p| of_paper(p, size, traces)).collect()
 }
 
-fn of_paper(paper: Paper, size: Size, traces: &Traces) -> Vec<Setting> {
+fn of_paper(paper: Paper, size: Size, traces: &Traces) -> Vec<ExperimentSetting> {
     let all = paper.experiment_with(Size { thin: false, ..size }, traces).settings;
-    let named = |s: Setting| {
+    let named = |s: ExperimentSetting| {
         let chosen = SETTINGS
             .iter()
             .find(|c| (c.0, c.1) == (paper, s.name))
             .filter(|c| c.3 || !size.thin)?;
-        Some(Setting { name: chosen.2, systems: systems(&s, size.thin), ..s })
+        Some(ExperimentSetting { name: chosen.2, systems: systems(&s, size.thin), ..s })
     };
     all.into_iter().filter_map(named).collect()
 }
 
 /// The published systems of a setting as they are and as strong as they can be, and `joint`; unless
 /// this is a look, also without one of its parts.
-fn systems(s: &Setting, look: bool) -> Vec<System> {
+fn systems(s: &ExperimentSetting, look: bool) -> Vec<System> {
     let published =
         || s.systems.iter().filter_map(|y| Some((y, PUBLISHED.iter().find(|p| p.0 == y.name)?.1)));
     let mut all: Vec<System> = published().map(|(y, _)| y.clone()).collect();

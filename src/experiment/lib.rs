@@ -52,8 +52,8 @@ pub mod versus;
 mod testing;
 
 use assumptions::{Assumptions, Calibration};
-use claim::{Claim, Side};
-use setting::Setting;
+use claim::{Claim, ClaimSide};
+use setting::ExperimentSetting;
 
 use crate::scheduler::state::Grain;
 use crate::units::Span;
@@ -107,7 +107,7 @@ pub struct Experiment {
     /// setting has it.
     pub resolution: Option<Span>,
     /// In the order of the report.
-    pub settings: Vec<Setting>,
+    pub settings: Vec<ExperimentSetting>,
     /// In the order of the report.
     pub claims: Vec<Claim>,
 }
@@ -150,7 +150,7 @@ impl Experiment {
             |asked: &[String], name: &str| asked.is_empty() || asked.iter().any(|n| n == name);
         self.settings.iter_mut().for_each(|s| s.systems.retain(|y| among(systems, y.name)));
         self.settings.retain(|s| among(settings, s.name) && !s.systems.is_empty());
-        let kept = |side: Side| among(settings, side.setting) && among(systems, side.system);
+        let kept = |side: ClaimSide| among(settings, side.setting) && among(systems, side.system);
         self.claims.retain(|c| {
             kept(c.of)
                 && c.against.is_none_or(kept)

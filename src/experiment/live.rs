@@ -15,20 +15,20 @@ use tokio::sync::broadcast::Receiver;
 
 use super::hops::Hops;
 use super::measure::Measure;
-use super::runs::{Outcome, Outcomes, Progress, Run, outcome, simulated};
-use super::setting::{Setting, System, Work};
+use super::runs::{ExperimentProgress, Measures, Outcomes, SystemRun, outcome, simulated};
+use super::setting::{ExperimentSetting, SettingWork, System};
 use super::{Experiment, Size};
 use crate::config::Select;
 use crate::control::record::{Record, Snapshot};
 use crate::kernel::Mechanism;
 use crate::kernel::ownership::Owned;
 use crate::placement::Policy;
-use crate::runtime::emulation::{Emulation, Options};
+use crate::runtime::emulation::{Emulation, EmulationOptions};
 use crate::runtime::jobs::emulated::Emulated;
-use crate::runtime::jobs::live::{self, Outcome as Ended};
+use crate::runtime::jobs::live::{self, JobsOutcome as Ended};
 use crate::runtime::jobs::report::JobsResult;
 use crate::runtime::jobs::simulate::{JobRunOptions, SimulatedJobs};
-use crate::runtime::report::{Counted, Names, RunResult};
+use crate::runtime::report::{FabricCounts, ResultNames, RunResult};
 use crate::scheduler::spec::JobPolicy;
 use crate::topology::{Core, Framing, Topology};
 use crate::units::{BitRate, Bytes};
@@ -101,7 +101,7 @@ impl Slower {
     }
 
     /// What was measured, at the size of the paper.
-    fn back(self, outcome: Outcome) -> Outcome {
+    fn back(self, outcome: Measures) -> Measures {
         let factor = |m: Measure| match m {
             Measure::ShuffleCost => self.rates * self.times,
             Measure::Throughput => self.rates,
@@ -122,9 +122,9 @@ impl Slower {
 
 /// Where and how the network is emulated.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct EmulationSetup {
     /// The fabric's name, and the folder of running fabrics.
-    pub options: Options,
+    pub options: EmulationOptions,
     /// The scale.
     pub slower: Slower,
 }
@@ -142,7 +142,7 @@ pub struct Both {
 
 /// A measure of a system on a setting, in the mean of its repetitions, both ways.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Pair {
+pub struct LiveAndSimulated {
     /// The setting.
     pub setting: &'static str,
     /// The system.
@@ -159,7 +159,7 @@ pub struct Pair {
 
 impl Both {
     /// Everything that both ways measured, system after system.
-    pub fn pairs(&self, e: &Experiment) -> Vec<Pair> {
+    pub fn pairs(&self, e: &Experiment) -> Vec<LiveAndSimulated> {
         let of = |setting, system, measure| {
             let mean = |o: &Outcomes| {
                 crate::runtime::statistics::mean(&o.values(setting, system, measure))
@@ -167,7 +167,7 @@ impl Both {
             let (simulated, live) = (mean(&self.simulated), mean(&self.live));
             let more_percent =
                 if simulated == 0.0 { 0.0 } else { 100.0 * (live / simulated - 1.0) };
-            Pair { setting, system, measure, simulated, live, more_percent }
+            LiveAndSimulated { setting, system, measure, simulated, live, more_percent }
         };
         let systems =
             e.settings.iter().flat_map(|s| s.systems.iter().map(move |y| (s.name, y.name)));
@@ -188,20 +188,20 @@ impl Both {
 pub fn run(
     e: &Experiment,
     size: Size,
-    place: &Place,
+    place: &EmulationSetup,
     stop: &AtomicBool,
-    watch: &dyn Fn(Progress),
+    watch: &dyn Fn(ExperimentProgress),
 ) -> Result<Both, String> {
-    if let Some(s) = e.settings.iter().find(|s| !matches!(s.work, Work::Run)) {
+    if let Some(s) = e.settings.iter().find(|s| !matches!(s.work, SettingWork::Run)) {
         return Err(format!(
             "{}: no jobs run there, so nothing can be run on an emulated network",
             s.name
         ));
     }
-    let pairs: Vec<(&Setting, &System)> =
+    let pairs: Vec<(&ExperimentSetting, &System)> =
         e.settings.iter().flat_map(|s| s.systems.iter().map(move |y| (s, y))).collect();
     let total = pairs.len() * size.repeats;
-    let (mut live, mut simulated): (Vec<Run>, Vec<Run>) = (vec![], vec![]);
+    let (mut live, mut simulated): (Vec<SystemRun>, Vec<SystemRun>) = (vec![], vec![]);
     for k in 0..total {
         let ((setting, system), seed) =
             (pairs[k % pairs.len()], size.seed + (k / pairs.len()) as u64);
@@ -213,7 +213,7 @@ pub fn run(
         let (a, b) = both.unzip();
         simulated.push((of, a));
         live.push((of, b));
-        watch(Progress {
+        watch(ExperimentProgress {
             done: (k + 1, total),
             last: (setting.name, system.name, seed),
             took: began.elapsed().as_secs_f64(),
@@ -229,12 +229,12 @@ pub fn run(
 
 /// One run in virtual time, and on the emulated network; `None` if it was stopped.
 fn play(
-    setting: &Setting,
+    setting: &ExperimentSetting,
     system: &System,
     seed: u64,
-    place: &Place,
+    place: &EmulationSetup,
     stop: &AtomicBool,
-) -> Option<Result<(Outcome, Outcome), String>> {
+) -> Option<Result<(Measures, Measures), String>> {
     let slower = place.slower;
     let (topology, jobs) =
         (Arc::new(slower.network(&setting.topology)), slower.jobs(setting.load.draw(seed)));
@@ -263,10 +263,10 @@ fn play(
 fn emulated(
     ask: &SimulatedJobs,
     topology: &Arc<Topology>,
-    setting: &Setting,
-    place: &Place,
+    setting: &ExperimentSetting,
+    place: &EmulationSetup,
     stop: &AtomicBool,
-) -> Result<Outcome, String> {
+) -> Result<Measures, String> {
     let o = &place.options;
     let owned = Owned::take(&o.base, &o.name).map_err(|e| e.to_string())?;
     let e = Emulation::start(owned, topology.clone(), ask.plan.clone(), o, None)
@@ -294,7 +294,7 @@ fn emulated(
         return Err(why.clone());
     }
     if stop.load(Relaxed) {
-        return Ok(Outcome::new());
+        return Ok(Measures::new());
     }
     let counted = counted(&e)?;
     hear(&mut ways);
@@ -346,7 +346,7 @@ fn counted(e: &Emulation) -> Result<u64, String> {
 /// What the scheduler says of a run whose network is measured elsewhere.
 fn result(ask: &SimulatedJobs, ended: &Ended, e: &Emulation) -> JobsResult {
     let policy = &ask.plan.policy.name;
-    let names = Names {
+    let names = ResultNames {
         mechanism: e.mechanism.name(),
         topology: &ask.topology.name,
         policy,
@@ -355,15 +355,15 @@ fn result(ask: &SimulatedJobs, ended: &Ended, e: &Emulation) -> JobsResult {
     let network = RunResult::new(
         names,
         vec![],
-        Counted { ended: ended.end.now, ..Counted::default() },
+        FabricCounts { ended: ended.end.now, ..FabricCounts::default() },
         Bytes::ZERO,
     );
     JobsResult::new(ended.end.clone(), &ended.timeline, ask.topology, "host", network)
 }
 
 /// Options for the networks of an experiment, whose name is this process's own.
-pub fn options(base: PathBuf, mechanism: Option<Mechanism>) -> Options {
-    Options {
+pub fn options(base: PathBuf, mechanism: Option<Mechanism>) -> EmulationOptions {
+    EmulationOptions {
         name: format!("experiment{}", std::process::id()),
         mechanism,
         base,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// What one run measured.
-pub type Outcome = std::collections::BTreeMap<Measure, f64>;
+pub type Measures = std::collections::BTreeMap<Measure, f64>;
 
 /// What is measured of one run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

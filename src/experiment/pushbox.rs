@@ -5,11 +5,13 @@
 use std::sync::Arc;
 
 use super::Size;
-use super::claim::{Claim, Printed, Side};
+use super::claim::{Claim, ClaimSide, Printed};
 use super::runs::Measure::{
     self, Decision, LargeJct, MeanJct, P95Jct, P99Jct, SmallJct, Utilisation,
 };
-use super::setting::{Load, Setting, System, TRACE_JOBS, Work, electrical, network};
+use super::setting::{
+    ExperimentSetting, JobSource, SettingWork, System, TRACE_JOBS, electrical, network,
+};
 use crate::coflows::network::NetworkKind::{self, Fifo, MaxMin, Priority};
 use crate::placement::cluster::Cluster;
 use crate::placement::policy::{FlowGranularity, ReduceStart};
@@ -52,8 +54,8 @@ const QUEUES: &str = "multi-queue";
 const QUERIES: Span = Span::secs(120);
 const TESTBED: [(&str, Mix, usize); 2] = [("W1", Mix::PushboxW1, 30), ("W2", Mix::PushboxW2, 29)];
 /// Name, value, and whether a quick run has it.
-type Point = (&'static str, u64, bool);
-const FAN_IN: [Point; 6] = [
+type SweepPoint = (&'static str, u64, bool);
+const FAN_IN: [SweepPoint; 6] = [
     ("fan-in 1:1", 1, true),
     ("fan-in 2:1", 2, false),
     ("fan-in 3:1", 3, false),
@@ -61,15 +63,16 @@ const FAN_IN: [Point; 6] = [
     ("fan-in 5:1", 5, false),
     ("fan-in 6:1", 6, true),
 ];
-const MACHINES: [Point; 5] = [
+const MACHINES: [SweepPoint; 5] = [
     ("10 machines", 10, true),
     ("40 machines", 40, false),
     ("60 machines", 60, true),
     ("80 machines", 80, false),
     ("110 machines", 110, true),
 ];
-const SLOTS: [Point; 3] = [("8 slots", 8, true), ("12 slots", 12, true), ("16 slots", 16, false)];
-const LOADS: [Point; 3] =
+const SLOTS: [SweepPoint; 3] =
+    [("8 slots", 8, true), ("12 slots", 12, true), ("16 slots", 16, false)];
+const LOADS: [SweepPoint; 3] =
     [("load x 0.5", 50, true), ("load x 1.5", 150, false), ("load x 2", 200, true)];
 /// Tasks that fetch on each host (figure 3a).
 const INPUT_TASKS: [&str; 8] =
@@ -145,20 +148,21 @@ fn with(name: &'static str, options: PushBoxOptions, slowstart: u32) -> System {
 }
 
 /// What is run; without the trace, Facebook's published classes.
-pub fn settings(size: Size, trace: Option<&Arc<Trace>>) -> Vec<Setting> {
-    let setting = |name: &'static str, about: String, topology: Topology, systems, load| Setting {
-        name,
-        about,
-        topology: Arc::new(topology),
-        systems,
-        load,
-        work: Work::Run,
-    };
+pub fn settings(size: Size, trace: Option<&Arc<Trace>>) -> Vec<ExperimentSetting> {
+    let setting =
+        |name: &'static str, about: String, topology: Topology, systems, load| ExperimentSetting {
+            name,
+            about,
+            topology: Arc::new(topology),
+            systems,
+            load,
+            work: SettingWork::Run,
+        };
     // The trace's arrivals are those of its shuffles: reduce tasks wait for all maps.
     let late = 100;
-    let load = Load {
+    let load = JobSource {
         trace: trace.cloned(),
-        ..Load::new(Mix::FacebookJobs, TRACE_JOBS, Span::ZERO, 0, size)
+        ..JobSource::new(Mix::FacebookJobs, TRACE_JOBS, Span::ZERO, 0, size)
     };
     let jobs = || load.clone();
     let mut all = Vec::new();
@@ -166,7 +170,7 @@ pub fn settings(size: Size, trace: Option<&Arc<Trace>>) -> Vec<Setting> {
         let about = format!(
             "9 machines of 10 slots at one switch, 10 Gb/s; two sorts at once, the other jobs within {QUERIES}"
         );
-        let load = Load { first: 2, ..Load::new(mix, n, QUERIES, 0, size) };
+        let load = JobSource { first: 2, ..JobSource::new(mix, n, QUERIES, 0, size) };
         let mut systems = fair(5);
         // Hadoop 3's application master ramps reduces up; PushBox is about which tasks hold slots.
         systems
@@ -208,7 +212,7 @@ pub fn settings(size: Size, trace: Option<&Arc<Trace>>) -> Vec<Setting> {
         about_queues,
         flat(20, 20),
         queues,
-        Load { small_apart: true, ..jobs() },
+        JobSource { small_apart: true, ..jobs() },
     ));
     for (name, ratio, _) in points(&FAN_IN, size) {
         let core = BitRate(16 * BitRate::mbit(10_000).0 / ratio);
@@ -241,7 +245,7 @@ pub fn settings(size: Size, trace: Option<&Arc<Trace>>) -> Vec<Setting> {
         ));
     }
     for (name, percent, _) in points(&LOADS, size) {
-        let load = Load { bytes_percent: percent, ..jobs() };
+        let load = JobSource { bytes_percent: percent, ..jobs() };
         all.push(setting(
             name,
             "as Fair; bytes and computing are changed by this factor".into(),
@@ -253,14 +257,17 @@ pub fn settings(size: Size, trace: Option<&Arc<Trace>>) -> Vec<Setting> {
     for (k, name) in INPUT_TASKS.into_iter().enumerate() {
         let about = "20 machines; on each m tasks fetch without end, each from 5 machines at random, by random strict priority".into();
         let one = on(PRIORITIES, Kind::Fair, Priority, late, JobOrder::Fair);
-        let work = Work::Concurrency(k as u32 + 1);
-        all.push(Setting { work, ..setting(name, about, flat(20, 20), vec![one], jobs()) });
+        let work = SettingWork::Concurrency(k as u32 + 1);
+        all.push(ExperimentSetting {
+            work,
+            ..setting(name, about, flat(20, 20), vec![one], jobs())
+        });
     }
     for (name, coflows) in DECISIONS {
         let about = "20 machines, on which more than m tasks fetch; this number of jobs has a coflow on its way, and as many wait".into();
         let one = on(PUSHBOX, Kind::Pushbox, Priority, late, JobOrder::Fair);
-        all.push(Setting {
-            work: Work::Decide(coflows),
+        all.push(ExperimentSetting {
+            work: SettingWork::Decide(coflows),
             ..setting(name, about, flat(20, 20), vec![one], jobs())
         });
     }
@@ -268,7 +275,7 @@ pub fn settings(size: Size, trace: Option<&Arc<Trace>>) -> Vec<Setting> {
 }
 
 /// The points of a sweep: all, or those of a quick run.
-fn points(sweep: &'static [Point], size: Size) -> impl Iterator<Item = Point> {
+fn points(sweep: &'static [SweepPoint], size: Size) -> impl Iterator<Item = SweepPoint> {
     sweep.iter().copied().filter(move |p| !size.thin || p.2)
 }
 
@@ -288,7 +295,7 @@ fn three(
 /// The same over a sweep, of which the paper prints from where to where it goes: mean and 99th
 /// percentile.
 fn sweep(
-    points: &[Point],
+    points: &[SweepPoint],
     size: Size,
     printed: [[(f64, f64); 3]; 2],
     sources: [&'static str; 2],
@@ -356,7 +363,7 @@ pub fn claims(size: Size) -> Vec<Claim> {
         [[(31.3, 57.5), (22.9, 40.0), (21.7, 53.1)], [(4.5, 40.2), (6.9, 33.0), (4.9, 39.2)]];
     all.extend(sweep(&SLOTS, size, slots, ["fig. 12a", "fig. 12b"]));
     for system in [HADOOP, NEAT] {
-        let twelve = Some(Side { setting: "12 slots", system });
+        let twelve = Some(ClaimSide { setting: "12 slots", system });
         all.push(Claim {
             against: twelve,
             ..Claim::less(MeanJct, (FAIR, system), system, worse, "sec. 7.3")

@@ -6,18 +6,18 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::assumptions::{Assumptions, Calibration};
-use super::claim::{Claim, Printed, Reach, Verdict};
-use super::live::{Both, Pair, Slower};
+use super::claim::{Claim, ClaimVerdict, Printed, Reach};
+use super::live::{Both, LiveAndSimulated, Slower};
 use super::runs::{FLOOR, Measure, Outcomes};
-use super::setting::{Setting, System};
+use super::setting::{ExperimentSetting, System};
 use super::versus::{self, Versus};
 use super::{Experiment, Paper, Size};
-use crate::runtime::statistics::{Estimate, mean};
+use crate::runtime::statistics::{MeanEstimate, mean};
 use crate::units::Span;
 
 /// A number of the paper beside ours.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Row {
+pub struct PaperFigure {
     /// On which setting.
     pub setting: &'static str,
     /// What is compared, for people.
@@ -37,7 +37,7 @@ pub struct Row {
     /// How far the mean is from what is printed, in points (seconds, where the unit is a second).
     pub off: Option<f64>,
     /// How ours compares with the paper's.
-    pub verdict: Verdict,
+    pub verdict: ClaimVerdict,
     /// What was measured on both sides of a comparison that came out differently.
     pub why: String,
 }
@@ -64,7 +64,7 @@ pub struct Bound {
 
 /// What was measured of one system on one setting, in the mean.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Measured {
+pub struct MeasuredSystem {
     /// The setting.
     pub setting: &'static str,
     /// The system.
@@ -77,7 +77,7 @@ pub struct Measured {
 
 /// Everything that an experiment found.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Report {
+pub struct ExperimentReport {
     /// Heliostat's version.
     pub version: &'static str,
     /// Whose evaluation.
@@ -99,29 +99,29 @@ pub struct Report {
     /// What no scheduler can be below.
     pub bounds: Vec<Bound>,
     /// The paper's numbers.
-    pub rows: Vec<Row>,
+    pub rows: Vec<PaperFigure>,
     /// The means behind them.
-    pub measured: Vec<Measured>,
+    pub measured: Vec<MeasuredSystem>,
     /// `joint` beside the best of the others.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub versus: Vec<Versus>,
     /// Where the network was emulated: how, and virtual time beside it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub live: Option<Live>,
+    pub live: Option<LiveReport>,
 }
 
 /// What was measured on an emulated network beside virtual time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Live {
+pub struct LiveReport {
     /// The mechanism of the emulation.
     pub mechanism: &'static str,
     /// By how much rates and times were smaller; what was measured is multiplied back.
     pub slower: Slower,
     /// By setting, system and measure.
-    pub pairs: Vec<Pair>,
+    pub pairs: Vec<LiveAndSimulated>,
 }
 
-impl Report {
+impl ExperimentReport {
     /// Of what was run.
     pub fn new(e: &Experiment, outcomes: &Outcomes, took_s: f64, threads: usize) -> Self {
         let pairs = e.settings.iter().flat_map(|s| s.systems.iter().map(move |y| (s.name, y.name)));
@@ -150,12 +150,12 @@ impl Report {
 
     /// Of what was run on an emulated network.
     pub fn live(e: &Experiment, both: &Both, slower: Slower, took_s: f64) -> Self {
-        let live = Live { mechanism: both.mechanism, slower, pairs: both.pairs(e) };
+        let live = LiveReport { mechanism: both.mechanism, slower, pairs: both.pairs(e) };
         Self { live: Some(live), ..Self::new(e, &both.live, took_s, 1) }
     }
 }
 
-impl Row {
+impl PaperFigure {
     /// Whether there are several repetitions, and all measured the same.
     pub fn is_same(&self) -> bool {
         self.values.len() > 1 && self.values.windows(2).all(|v| v[0] == v[1])
@@ -171,10 +171,10 @@ impl Row {
     }
 }
 
-impl Report {
+impl ExperimentReport {
     /// How many of the paper's numbers came out how, best first; those by which a free number was
     /// chosen are not among them.
-    pub fn tally(&self) -> Vec<(Verdict, usize)> {
+    pub fn tally(&self) -> Vec<(ClaimVerdict, usize)> {
         let mut by = BTreeMap::new();
         self.rows
             .iter()
@@ -195,26 +195,30 @@ impl Report {
     }
 }
 
-fn row(c: &Claim, outcomes: &Outcomes) -> Row {
+fn row(c: &Claim, outcomes: &Outcomes) -> PaperFigure {
     let values = c.values(outcomes);
-    let Estimate { mean, half } = Estimate::of(&values);
+    let MeanEstimate { mean, half } = MeanEstimate::of(&values);
     let reach = c.reach(outcomes).filter(|&r| c.is_beyond(r));
     let verdict = match c.verdict(mean, half) {
-        _ if values.is_empty() => Verdict::NotRun,
-        told if reach.is_some() && told.is_prediction() => Verdict::BeyondBound,
+        _ if values.is_empty() => ClaimVerdict::NotRun,
+        told if reach.is_some() && told.is_prediction() => ClaimVerdict::BeyondBound,
         told => told,
     };
     let off = c.printed.filter(|_| !values.is_empty()).map(|p| p.off(mean));
     let why = match (verdict, c.untold, reach) {
-        (Verdict::Same | Verdict::Ours | Verdict::NotRun | Verdict::Calibrated, ..) => {
-            String::new()
-        }
-        (Verdict::CannotTell, Some(reason), _) => reason.into(),
-        (Verdict::BeyondBound, _, Some(r)) => beyond(c, r),
+        (
+            ClaimVerdict::Same
+            | ClaimVerdict::Ours
+            | ClaimVerdict::NotRun
+            | ClaimVerdict::Calibrated,
+            ..,
+        ) => String::new(),
+        (ClaimVerdict::CannotTell, Some(reason), _) => reason.into(),
+        (ClaimVerdict::BeyondBound, _, Some(r)) => beyond(c, r),
         _ => why(c, outcomes),
     };
     let figure = figure(c);
-    Row {
+    PaperFigure {
         setting: c.of.setting,
         figure,
         unit: c.unit(),
@@ -243,7 +247,7 @@ fn beyond(c: &Claim, r: Reach) -> String {
 
 /// The floors of a setting's measures, by the repetitions that all of its systems have: one that
 /// was stopped has more of some.
-fn bounds(s: &Setting, outcomes: &Outcomes) -> Vec<Bound> {
+fn bounds(s: &ExperimentSetting, outcomes: &Outcomes) -> Vec<Bound> {
     let measures =
         [Measure::Makespan, Measure::MeanJct, Measure::MedianJct, Measure::P95Jct, Measure::P99Jct];
     let bound = |m: Measure| {
@@ -285,7 +289,7 @@ pub fn figure(c: &Claim) -> String {
 }
 
 /// What a setting is; and where jobs do not come in the paper's time, in how much they do.
-fn about(s: &Setting) -> String {
+fn about(s: &ExperimentSetting) -> String {
     let window = s.load.window;
     let other = window > Span::ZERO && s.load.free.window_permille.is_some_and(|p| p != 1000);
     if other { format!("{}; here they arrive in {window}", s.about) } else { s.about.clone() }
@@ -349,7 +353,7 @@ pub fn name(m: Measure) -> &'static str {
 
 /// The measured facts that explain a difference: where the time and the bytes of both sides went.
 fn why(c: &Claim, outcomes: &Outcomes) -> String {
-    let side = |s: super::claim::Side| {
+    let side = |s: super::claim::ClaimSide| {
         let of = |m| mean(&outcomes.values(s.setting, s.system, m));
         let (crossing, ocs, waiting) =
             (of(Measure::Crossing), of(Measure::OcsShare), of(Measure::Waiting));
@@ -379,11 +383,11 @@ fn why(c: &Claim, outcomes: &Outcomes) -> String {
     }
 }
 
-fn measured(setting: &'static str, system: &'static str, outcomes: &Outcomes) -> Measured {
+fn measured(setting: &'static str, system: &'static str, outcomes: &Outcomes) -> MeasuredSystem {
     let all: Vec<_> = outcomes.of(setting, system).iter().flatten().collect();
     let measures: std::collections::BTreeSet<Measure> =
         all.iter().flat_map(|o| o.keys().copied()).collect();
     let means =
         measures.into_iter().map(|m| (m, mean(&outcomes.values(setting, system, m)))).collect();
-    Measured { setting, system, runs: all.len(), means }
+    MeasuredSystem { setting, system, runs: all.len(), means }
 }

@@ -7,11 +7,11 @@ use std::time::Instant;
 use super::case_study;
 use super::concurrency::utilisation;
 use super::decision::decision;
-use super::floor::{Cluster as Bounds, floors};
+use super::floor::{ClusterBounds as Bounds, floors};
 use super::hops::Hops;
 use super::measure::PARTS;
-pub use super::measure::{Measure, Outcome};
-use super::setting::{Setting, System, Work};
+pub use super::measure::{Measure, Measures};
+use super::setting::{ExperimentSetting, SettingWork, System};
 use super::stored::Stored;
 use super::{Experiment, Size};
 use crate::placement::Policy;
@@ -33,7 +33,7 @@ pub const FLOOR: &str = "floor";
 
 /// How far an experiment is.
 #[derive(Clone, Debug)]
-pub struct Progress {
+pub struct ExperimentProgress {
     /// Runs that are over, and of how many.
     pub done: (usize, usize),
     /// The last of them: setting, system, seed.
@@ -47,22 +47,22 @@ pub struct Progress {
 pub struct Outcomes {
     /// The experiment's size.
     pub size: Size,
-    by: BTreeMap<(&'static str, &'static str), Vec<Option<Outcome>>>,
+    by: BTreeMap<(&'static str, &'static str), Vec<Option<Measures>>>,
 }
 
 /// What makes a run: its setting, its system, and its outcome if it was run.
-pub(super) type Run = ((&'static str, &'static str), Option<Outcome>);
+pub(super) type SystemRun = ((&'static str, &'static str), Option<Measures>);
 
 impl Outcomes {
     /// The outcomes of runs, those of one setting and system by repetition.
-    pub(super) fn new(size: Size, runs: impl IntoIterator<Item = Run>) -> Self {
+    pub(super) fn new(size: Size, runs: impl IntoIterator<Item = SystemRun>) -> Self {
         let mut by: BTreeMap<_, Vec<_>> = BTreeMap::new();
         runs.into_iter().for_each(|(of, outcome)| by.entry(of).or_default().push(outcome));
         Self { size, by }
     }
 
     /// Of one system on one setting, by repetition.
-    pub fn of(&self, setting: &str, system: &str) -> &[Option<Outcome>] {
+    pub fn of(&self, setting: &str, system: &str) -> &[Option<Measures>] {
         self.by.iter().find(|(k, _)| **k == (setting, system)).map_or(&[], |(_, v)| v)
     }
 
@@ -87,10 +87,10 @@ pub fn run(
     size: Size,
     threads: usize,
     stop: &AtomicBool,
-    watch: &(dyn Fn(Progress) + Sync),
+    watch: &(dyn Fn(ExperimentProgress) + Sync),
 ) -> Result<Outcomes, String> {
-    let floor = |s: &Setting| (s.work == Work::Run).then_some(None);
-    let pairs: Vec<(&Setting, Option<&System>)> = e
+    let floor = |s: &ExperimentSetting| (s.work == SettingWork::Run).then_some(None);
+    let pairs: Vec<(&ExperimentSetting, Option<&System>)> = e
         .settings
         .iter()
         .flat_map(|s| s.systems.iter().map(Some).chain(floor(s)).map(move |y| (s, y)))
@@ -98,7 +98,7 @@ pub fn run(
     let total = pairs.len() * size.repeats;
     let shown = e.settings.iter().map(|s| s.systems.len()).sum::<usize>() * size.repeats;
     let done = std::sync::atomic::AtomicUsize::new(0);
-    let one = |k: usize| -> Result<Option<Outcome>, String> {
+    let one = |k: usize| -> Result<Option<Measures>, String> {
         let ((setting, system), seed) =
             (pairs[k % pairs.len()], size.seed + (k / pairs.len()) as u64);
         if stop.load(Ordering::Relaxed) {
@@ -112,7 +112,7 @@ pub fn run(
             play(setting, system, seed, e.resolution.unwrap_or(setting.resolution()), stop)
                 .map_err(|e| format!("{}, {}, seed {seed}: {e}", setting.name, system.name))?;
         let done = (done.fetch_add(1, Ordering::Relaxed) + 1, shown);
-        watch(Progress {
+        watch(ExperimentProgress {
             done,
             last: (setting.name, system.name, seed),
             took: began.elapsed().as_secs_f64(),
@@ -126,32 +126,32 @@ pub fn run(
         .into_iter()
         .enumerate()
         .map(|(k, outcome)| Ok((name(k), outcome?)));
-    Ok(Outcomes::new(size, runs.collect::<Result<Vec<Run>, String>>()?))
+    Ok(Outcomes::new(size, runs.collect::<Result<Vec<SystemRun>, String>>()?))
 }
 
 /// One run; `None` if it was stopped.
 fn play(
-    setting: &Setting,
+    setting: &ExperimentSetting,
     system: &System,
     seed: u64,
     resolution: Span,
     stop: &AtomicBool,
-) -> Result<Option<Outcome>, String> {
+) -> Result<Option<Measures>, String> {
     let errors = setting.load.errors;
-    if let Work::CaseStudy(places) = setting.work {
+    if let SettingWork::CaseStudy(places) = setting.work {
         let cost = case_study::costs(&setting.topology, places)
             .map_or(f64::NAN, |(given, placed)| if system.name == "Hit" { placed } else { given });
         return Ok(Some(BTreeMap::from([(Measure::ShuffleCost, cost)])));
     }
-    if let Work::Concurrency(m) = setting.work {
+    if let SettingWork::Concurrency(m) = setting.work {
         let used = utilisation(&setting.topology, system.plan.run.network, m, seed);
         return Ok(Some(BTreeMap::from([(Measure::Utilisation, used)])));
     }
-    if let Work::Decide(coflows) = setting.work {
+    if let SettingWork::Decide(coflows) = setting.work {
         return Ok(Some(BTreeMap::from([(Measure::Decision, decision(coflows))])));
     }
     let (jobs, foreseen) = setting.load.errors_of(seed);
-    if let Work::Plan(scenario) = setting.work {
+    if let SettingWork::Plan(scenario) = setting.work {
         return Ok(Some(planned(setting, system, &jobs, scenario)));
     }
     let mut jobs_by = system.jobs_by.clone();
@@ -184,7 +184,7 @@ pub(super) fn simulated(
     ask: &SimulatedJobs,
     course: &JobRunOptions,
     window: Span,
-) -> Result<Outcome, String> {
+) -> Result<Measures, String> {
     let (mut ways, mut stored) = (Hops::new(ask.topology), Stored::new(ask.topology, ask.jobs));
     let result = simulate_with(ask, course, &mut |line| {
         ways.iter_mut().for_each(|w| w.hear(&line));
@@ -202,7 +202,7 @@ pub(super) fn outcome(
     topology: &Topology,
     window: Span,
     ways: Option<&Hops>,
-) -> Outcome {
+) -> Measures {
     let slots = topology.hosts.iter().map(|h| u64::from(h.slots)).sum();
     let mut out = measured(r, jobs, slots, window);
     out.extend(by_job(r, jobs));
@@ -215,7 +215,12 @@ pub(super) fn outcome(
     out
 }
 
-fn planned(setting: &Setting, system: &System, jobs: &JobList, scenario: Scenario) -> Outcome {
+fn planned(
+    setting: &ExperimentSetting,
+    system: &System,
+    jobs: &JobList,
+    scenario: Scenario,
+) -> Measures {
     let provisioning = match system.jobs_by.placement.policy {
         Policy::Corral(options) => options.provisioning,
         _ => Provisioning::default(),
@@ -237,7 +242,7 @@ fn planned(setting: &Setting, system: &System, jobs: &JobList, scenario: Scenari
     ])
 }
 
-fn measured(r: &JobsResult, jobs: &JobList, slots: u64, window: Span) -> Outcome {
+fn measured(r: &JobsResult, jobs: &JobList, slots: u64, window: Span) -> Measures {
     let s = &r.summary;
     let seconds = |t: Span| t.as_secs_f64();
     let jcts = |keep: &dyn Fn(&JobRecord) -> bool| -> Vec<Span> {

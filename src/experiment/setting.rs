@@ -42,7 +42,7 @@ pub struct System {
 
 /// Jobs of a published mix, or of a trace.
 #[derive(Clone, Debug)]
-pub struct Load {
+pub struct JobSource {
     /// Sizes and tasks.
     pub mix: Mix,
     /// The first jobs are those of this trace's coflows, which come when those do; the mix says
@@ -65,7 +65,7 @@ pub struct Load {
     /// Jobs that are not come all at once, at the beginning.
     pub ad_hoc_at_once: bool,
     /// Ad-hoc jobs beside them, all at once at the beginning.
-    pub beside: Option<Beside>,
+    pub beside: Option<AdHocJobs>,
     /// Bytes are divided by this; tasks and times stay.
     pub scale: u64,
     /// What is foreseen wrongly.
@@ -89,7 +89,7 @@ pub const TRACE_JOBS: usize = 526;
 
 /// Ad-hoc jobs beside those of a load.
 #[derive(Clone, Copy, Debug)]
-pub struct Beside {
+pub struct AdHocJobs {
     /// Sizes and tasks.
     pub mix: Mix,
     /// How many.
@@ -100,7 +100,7 @@ pub struct Beside {
 
 /// One comparison.
 #[derive(Clone, Debug)]
-pub struct Setting {
+pub struct ExperimentSetting {
     /// Its name in the report.
     pub name: &'static str,
     /// What it is, for people.
@@ -110,14 +110,14 @@ pub struct Setting {
     /// Who runs on it.
     pub systems: Vec<System>,
     /// What they run.
-    pub load: Load,
+    pub load: JobSource,
     /// What is done with it.
-    pub work: Work,
+    pub work: SettingWork,
 }
 
 /// What is done with the jobs of a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Work {
+pub enum SettingWork {
     /// They are run in virtual time.
     Run,
     /// Corral's planner plans them; nothing runs.
@@ -135,14 +135,14 @@ pub enum Work {
 /// four times as long, one of NEAT ten times.
 const OF_A_TRACE: Span = Span::millis(50);
 
-impl Setting {
+impl ExperimentSetting {
     /// What ends of flows leave is shared again at multiples of this only; zero: at once.
     pub fn resolution(&self) -> Span {
         if self.load.trace.is_some() { OF_A_TRACE } else { Span::ZERO }
     }
 }
 
-impl Load {
+impl JobSource {
     /// A mix with the tasks that belong to it; without errors.
     pub fn new(mix: Mix, jobs: usize, window: Span, recurring: u32, size: Size) -> Self {
         let jobs = (jobs * size.jobs_percent).div_ceil(100);
@@ -228,8 +228,8 @@ impl Load {
     }
 
     /// The ad-hoc jobs beside the others.
-    fn beside(&self, beside: Beside, seed: u64) -> Vec<JobSpec> {
-        let Beside { mix, jobs, apart } = beside;
+    fn beside(&self, beside: AdHocJobs, seed: u64) -> Vec<JobSpec> {
+        let AdHocJobs { mix, jobs, apart } = beside;
         let model = JobModel { recurring: 0, ..self.free.model(mix.preset().model()) };
         let list = synth_jobs(&SynthJobs { mix, model, jobs, seed, mean_gap: Span::ZERO });
         list.jobs.into_iter().map(|j| JobSpec { queue: apart.into(), ..j }).collect()

@@ -1,6 +1,6 @@
 //! How much input data each rack holds, read from a run's event log.
 
-use crate::runtime::jobs::simulate::Line;
+use crate::runtime::jobs::simulate::EventLogLine;
 use crate::scheduler::SchedulerAction;
 use crate::topology::Topology;
 use crate::units::Bytes;
@@ -20,8 +20,10 @@ impl<'a> Stored<'a> {
     }
 
     /// Takes a line of the event log.
-    pub fn hear(&mut self, line: &Line) {
-        let Line::Jobs { job_action: SchedulerAction::PlaceData { job, blocks }, .. } = line else {
+    pub fn hear(&mut self, line: &EventLogLine) {
+        let EventLogLine::Jobs { job_action: SchedulerAction::PlaceData { job, blocks }, .. } =
+            line
+        else {
             return;
         };
         for (stage, of_stage) in self.jobs.jobs[job.index()].stages.iter().zip(blocks) {
@@ -67,13 +69,13 @@ mod tests {
         let mut s = Stored::new(&t, &jobs);
         assert_eq!(s.spread(), None);
         let blocks = vec![vec![vec![HostId(0), HostId(2), HostId(3)], vec![HostId(1)]], vec![]];
-        s.hear(&Line::Jobs {
+        s.hear(&EventLogLine::Jobs {
             at: Time(0),
             job_action: &SchedulerAction::PlaceData { job: JobId(0), blocks },
         });
         assert_eq!((s.held.clone(), s.spread()), (vec![Bytes(20), Bytes(20)], Some(0.0)));
         let blocks = vec![vec![vec![HostId(0)], vec![HostId(1)]], vec![]];
-        s.hear(&Line::Jobs {
+        s.hear(&EventLogLine::Jobs {
             at: Time(0),
             job_action: &SchedulerAction::PlaceData { job: JobId(0), blocks },
         });

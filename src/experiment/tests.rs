@@ -2,10 +2,10 @@ use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 
 use super::assumptions::Assumptions;
-use super::claim::{Claim, Printed, Side, Verdict};
-use super::report::Report;
+use super::claim::{Claim, ClaimSide, ClaimVerdict, Printed};
+use super::report::ExperimentReport;
 use super::runs::{FLOOR, Measure, Outcomes, run};
-use super::setting::Load;
+use super::setting::JobSource;
 use super::*;
 use crate::units::{Bytes, Span};
 use crate::workload::synth_jobs::Mix;
@@ -86,7 +86,7 @@ fn what_pushboxs_experiment_runs_is_what_is_shipped() {
 
 #[test]
 fn the_papers_loads_are_drawn() {
-    let load = Load::new(Mix::Jobpacker, 1000, Span::secs(5400), 50, size(1, 100));
+    let load = JobSource::new(Mix::Jobpacker, 1000, Span::secs(5400), 50, size(1, 100));
     let list = load.draw(3);
     let recurring = list.jobs.iter().filter(|j| j.recurring).count();
     let last = list.jobs.last().unwrap().arrival;
@@ -96,10 +96,10 @@ fn the_papers_loads_are_drawn() {
             && (5300..=5400).contains(&(last.0 / 1_000_000_000))
     );
     assert_eq!(
-        (load.draw(3), Load { scale: 100, ..load.clone() }.draw(3).jobs[7].tasks()),
+        (load.draw(3), JobSource { scale: 100, ..load.clone() }.draw(3).jobs[7].tasks()),
         (list.clone(), list.jobs[7].tasks())
     );
-    let small = Load { scale: 100, ..load }.draw(3).jobs[7].shuffle_bytes().0;
+    let small = JobSource { scale: 100, ..load }.draw(3).jobs[7].shuffle_bytes().0;
     assert_eq!(small, list.jobs[7].shuffle_bytes().0.div_ceil(100));
 }
 
@@ -113,14 +113,18 @@ fn a_small_experiment_runs_and_does_not_depend_on_the_threads() {
     assert_eq!(outcomes, one(3));
     let unfinished = outcomes.values("GENI batch", "JobPacker", Measure::Unfinished);
     assert_eq!((unfinished, outcomes.is_partial()), (vec![0.0, 0.0], false));
-    let r = Report::new(&e, &outcomes, 1.0, 1);
+    let r = ExperimentReport::new(&e, &outcomes, 1.0, 1);
     let batch = r.rows.iter().find(|r| r.setting == "GENI batch").unwrap();
     assert_eq!(
         r.tally().iter().map(|t| t.1).sum::<usize>(),
         r.rows.iter().filter(|r| r.verdict.is_prediction()).count()
     );
-    assert!(batch.values.len() == 2 && batch.half.is_some() && batch.verdict != Verdict::NotRun);
-    assert!(r.rows.iter().filter(|r| r.setting == "online").all(|r| r.verdict == Verdict::NotRun));
+    assert!(
+        batch.values.len() == 2 && batch.half.is_some() && batch.verdict != ClaimVerdict::NotRun
+    );
+    assert!(
+        r.rows.iter().filter(|r| r.setting == "online").all(|r| r.verdict == ClaimVerdict::NotRun)
+    );
 }
 
 #[test]
@@ -135,7 +139,7 @@ fn floors_are_of_the_repetitions_that_all_systems_have() {
             let of = outcomes.of(setting.name, name).iter().cloned().enumerate();
             runs.extend(of.map(|(k, o)| ((setting.name, name), o.filter(|_| keep(k, name)))));
         }
-        Report::new(&e, &Outcomes::new(size, runs), 1.0, 1).bounds
+        ExperimentReport::new(&e, &Outcomes::new(size, runs), 1.0, 1).bounds
     };
     let (first, stopped) = (bounds(&|k, _| k == 0), bounds(&|k, name| k == 0 || name != "Corral"));
     assert!(!first.is_empty() && first.iter().all(|b| b.runs == 1));
@@ -262,7 +266,7 @@ fn pushboxs_systems_run_on_its_testbed_and_on_a_trace() {
         queues.jobs.iter().map(|j| (j.queue, j.arrival.0 / 1_000_000)).collect::<Vec<_>>(),
         [(1, 0), (0, 900), (1, 1000)]
     );
-    let double = Load { bytes_percent: 200, ..e.settings[2].load.clone() }.draw(1);
+    let double = JobSource { bytes_percent: 200, ..e.settings[2].load.clone() }.draw(1);
     assert_eq!(double.jobs[0].edges[0].by_receiver().unwrap(), [80_000_000, 240_000_000]);
     e.only(
         &[
@@ -320,13 +324,15 @@ fn the_planners_own_figures_are_measured_without_a_run() {
 
 #[test]
 fn verdicts_say_how_ours_stands_to_the_papers() {
-    let side = Side { setting: "s", system: "y" };
+    let side = ClaimSide { setting: "s", system: "y" };
     let claim = |against: bool, printed| Claim {
         against: against.then_some(side),
         ..Claim::of(Measure::OcsShare, ("s", "y"), printed, "")
     };
     let verdict = |printed, mean, half| claim(true, printed).verdict(mean, Some(half));
-    use Verdict::{CannotTell, Differs, FarLess, Near, Opposite, Same, SameDirection, Unclear};
+    use ClaimVerdict::{
+        CannotTell, Differs, FarLess, Near, Opposite, Same, SameDirection, Unclear,
+    };
     let about = Printed::About(40.0);
     // A tenth of it, a third, more; less than a third of it; and intervals that hold zero, or that
     // are wider than what is printed.
@@ -414,14 +420,18 @@ fn the_verdicts_in_the_results_are_those_of_their_numbers() {
             else {
                 panic!("{line}")
             };
-            let settled =
-                [Verdict::Calibrated, Verdict::CannotTell, Verdict::BeyondBound, Verdict::Ours]
-                    .iter()
-                    .any(|v| v.words() == verdict);
+            let settled = [
+                ClaimVerdict::Calibrated,
+                ClaimVerdict::CannotTell,
+                ClaimVerdict::BeyondBound,
+                ClaimVerdict::Ours,
+            ]
+            .iter()
+            .any(|v| v.words() == verdict);
             if paper.is_empty() || half.is_empty() || settled {
                 continue;
             }
-            let side = Side { setting: "s", system: "y" };
+            let side = ClaimSide { setting: "s", system: "y" };
             let measure = match unit {
                 "hops" => Measure::RouteLength,
                 "GB" => Measure::ShuffleCost,
@@ -448,7 +458,7 @@ fn the_verdicts_in_the_results_are_those_of_their_numbers() {
 
 #[test]
 fn what_was_calibrated_never_counts_as_agreement() {
-    let side = Side { setting: "s", system: "y" };
+    let side = ClaimSide { setting: "s", system: "y" };
     let claim = Claim {
         against: Some(side),
         calibrated: true,
@@ -461,7 +471,7 @@ fn what_was_calibrated_never_counts_as_agreement() {
         Printed::AtLeast(0.0),
     ] {
         let met = Claim { printed: Some(printed), ..claim }.verdict(40.0, Some(0.1));
-        assert!(met == Verdict::Calibrated && !met.is_prediction(), "{printed:?}");
+        assert!(met == ClaimVerdict::Calibrated && !met.is_prediction(), "{printed:?}");
     }
     for paper in PAPERS {
         let calibrated: Vec<Claim> =
@@ -492,7 +502,7 @@ fn what_was_calibrated_never_counts_as_agreement() {
             "Hit",
             "PushBox",
         ];
-        let ours = |s: Side| {
+        let ours = |s: ClaimSide| {
             own.contains(&s.system) || paper == Paper::Corral && s.system.starts_with("Corral")
         };
         assert!(
@@ -578,7 +588,7 @@ fn swims_rows_of_2009_with_shuffles_from_80_mb_are_jobpackers_table_1() {
 #[test]
 fn free_numbers_change_times_and_arrivals() {
     let drawn = |free| {
-        Load::new(Mix::CoScheduler, 1000, Span::secs(5400), 50, Size { free, ..size(1, 100) })
+        JobSource::new(Mix::CoScheduler, 1000, Span::secs(5400), 50, Size { free, ..size(1, 100) })
             .draw(3)
     };
     let plain = drawn(Assumptions::default());

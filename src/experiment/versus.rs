@@ -5,8 +5,8 @@ use serde::Serialize;
 use super::joint::{JOINT, PUBLISHED, WITHOUT};
 use super::measure::Measure;
 use super::runs::{FLOOR, Outcomes};
-use super::setting::Setting;
-use crate::runtime::statistics::{Estimate, Paired, mean};
+use super::setting::ExperimentSetting;
+use crate::runtime::statistics::{MeanEstimate, Paired, mean};
 
 /// What is compared.
 pub const MEASURES: [Measure; 9] = [
@@ -33,27 +33,27 @@ pub struct Versus {
     /// What `joint` has, in the mean over draws.
     pub joint: f64,
     /// Against the published system that is best in the mean.
-    pub published: Option<Beside>,
+    pub published: Option<OtherSystem>,
     /// Against the best of these with the least remaining work first and late reduces.
-    pub strong: Option<Beside>,
+    pub strong: Option<OtherSystem>,
     /// `joint` without one of its parts, by how much that has more than all of it.
-    pub without: Vec<Beside>,
+    pub without: Vec<OtherSystem>,
 }
 
 /// Another system.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Beside {
+pub struct OtherSystem {
     /// Which.
     pub system: &'static str,
     /// What it has, in the mean over draws.
     pub mean: f64,
     /// By how many per cent the one has more than the other: the mean of the ratios of the draws,
     /// and half of its 95 % interval.
-    pub percent: Option<Estimate>,
+    pub percent: Option<MeanEstimate>,
 }
 
 /// All that is to be said of a setting. A draw counts where both sides were run.
-pub fn of(s: &Setting, outcomes: &Outcomes) -> Vec<Versus> {
+pub fn of(s: &ExperimentSetting, outcomes: &Outcomes) -> Vec<Versus> {
     MEASURES.into_iter().filter_map(|m| one(s.name, m, outcomes)).collect()
 }
 
@@ -71,10 +71,10 @@ fn one(setting: &'static str, measure: Measure, outcomes: &Outcomes) -> Option<V
     let best = |names: &mut dyn Iterator<Item = &'static str>| {
         let all = names.filter_map(|y| Some((y, mean(&some(y)?))));
         let (system, mean) = all.min_by(|a, b| better(a.1, b.1))?;
-        Some(Beside { system, mean, percent: Paired::of(&pairs(JOINT, system)).percent })
+        Some(OtherSystem { system, mean, percent: Paired::of(&pairs(JOINT, system)).percent })
     };
     let without = WITHOUT.iter().filter_map(|w| {
-        Some(Beside {
+        Some(OtherSystem {
             system: w.0,
             mean: mean(&some(w.0)?),
             percent: Paired::of(&pairs(w.0, JOINT)).percent,

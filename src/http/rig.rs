@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use crate::api::{Options, Server, serve};
+use crate::api::{Server, ServerOptions, serve};
 use crate::circuits::external::{Advice, NoAnswer, Question};
 use crate::coflows::priority::PriorityChange;
 use crate::control::policy::{CircuitPolicy, SchedulerKind};
@@ -15,7 +15,7 @@ use crate::control::{Controller, Event, Rejected};
 use crate::demand::DemandMatrix;
 use crate::fabric::{Observation, PortCounters, ProbeRequest};
 use crate::ids::{CoflowId, PlaneId, RackId};
-use crate::runtime::drive::{Driver, Host};
+use crate::runtime::drive::{Driver, DriverHost};
 use crate::runtime::handle::{Handle, HandlePeer};
 use crate::runtime::settings::RunPlan;
 use crate::sim::{SimFabric, SimSettings};
@@ -41,15 +41,15 @@ pub fn network() -> Topology {
     Topology::uniform("net", 4, 2, BitRate::mbit(1000), BitRate::mbit(100), vec![plane])
 }
 
-pub fn rig_with(options: Options) -> Rig {
+pub fn rig_with(options: ServerOptions) -> Rig {
     rig_by(CircuitPolicy { scheduler: SchedulerKind::Manual, ..CircuitPolicy::default() }, options)
 }
 
-pub fn rig_by(policy: CircuitPolicy, options: Options) -> Rig {
+pub fn rig_by(policy: CircuitPolicy, options: ServerOptions) -> Rig {
     rig_on(network(), policy, options)
 }
 
-pub fn rig_on(topology: Topology, plan: impl Into<RunPlan>, options: Options) -> Rig {
+pub fn rig_on(topology: Topology, plan: impl Into<RunPlan>, options: ServerOptions) -> Rig {
     let (topology, plan) = (Arc::new(topology), Arc::new(plan.into()));
     let below = topology.clone();
     let controller = Controller::new(
@@ -73,7 +73,7 @@ struct Outside {
     events: tokio::sync::broadcast::Sender<Arc<Record>>,
 }
 
-impl Host<SimFabric> for Outside {
+impl DriverHost<SimFabric> for Outside {
     fn now(&self) -> Time {
         self.now
     }

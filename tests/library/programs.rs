@@ -11,7 +11,7 @@ use heliostat::runtime::jobs::report::JobsResult;
 use heliostat::runtime::jobs::simulate::{JobRunOptions, SimulatedJobs, simulate_with};
 use heliostat::runtime::record::replay::replay;
 use heliostat::runtime::record::{Pace, Recording};
-use heliostat::runtime::report::End;
+use heliostat::runtime::report::RunEnd;
 use heliostat::runtime::settings::ProgramSpec;
 use heliostat::scheduler::spec::JobPolicy;
 use heliostat::units::{Span, Time};
@@ -199,7 +199,7 @@ fn a_program_that_starts_nothing_ends_the_run() {
     let (r, _) = run(&shell(&format!("sed -u '{NOTHING}'")), &JobRunOptions::default()).unwrap();
     assert_eq!(
         (r.end, r.summary.counters.starts, r.summary.counters.fallbacks),
-        (End::Stuck, 0, 0)
+        (RunEnd::Stuck, 0, 0)
     );
 }
 
@@ -213,7 +213,7 @@ fn an_offer_is_made_again_when_the_program_asks_for_it() {
             .unwrap();
     assert_eq!(
         (r.end, r.summary.unfinished, r.summary.counters.fallbacks),
-        (End::Finished, 0, 0),
+        (RunEnd::Finished, 0, 0),
         "{:?}",
         r.summary.first_fallback
     );

@@ -8,9 +8,9 @@ const WORKLOAD: &str = "name: w\ncoflows:\n- flows: [{from: h0-0, to: h3-1, byte
 const JOBS: &str = "name: j\njobs: [{maps: 4, map_time: 1s, reduces: 2, reduce_time: 1s, shuffle: 8MB, recurring: true}]\n";
 const TRACE: &str = "3 1\n1 0 1 0 1 1:2.0\n";
 
-fn checked(texts: &[&str]) -> Found {
+fn checked(texts: &[&str]) -> CheckedFiles {
     let file = |(k, text): (usize, &&str)| File { name: format!("f{k}"), text: (*text).into() };
-    check(texts.iter().enumerate().map(file).collect(), Found::default())
+    check(texts.iter().enumerate().map(file).collect(), CheckedFiles::default())
 }
 
 #[test]

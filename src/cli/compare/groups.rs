@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::cli::CliError;
-use crate::cli::apart::{Grouping, Keys, Table, files, labels};
-use crate::cli::study::Compared;
-use crate::runtime::study::{Account, AnyResult, Group};
+use crate::cli::apart::{Grouping, RunKeys, RunsTable, files, labels};
+use crate::cli::study::ComparedPolicies;
+use crate::runtime::study::{AnyResult, PolicyRuns, RunAccount};
 
 /// The tables of some files, rows in the order of the files and of the runs in them.
 ///
@@ -15,21 +15,21 @@ use crate::runtime::study::{Account, AnyResult, Group};
 pub fn tables(
     read: &[(&Path, Vec<AnyResult>)],
     how: &Grouping,
-) -> Result<Vec<Table<Account>>, CliError> {
+) -> Result<Vec<RunsTable<RunAccount>>, CliError> {
     let names = files(&read.iter().map(|r| r.0).collect::<Vec<_>>());
     let all = read.iter().zip(&names).flat_map(|((_, results), name)| {
-        results.iter().map(Account::from).map(move |a| how.pool.of(Keys::of(&a, name), a))
+        results.iter().map(RunAccount::from).map(move |a| how.pool.of(RunKeys::of(&a, name), a))
     });
     how.tables(all.collect())
 }
 
 /// The rows of a table with their names.
-pub fn rows(table: Table<Account>) -> Vec<(Group, Keys)> {
+pub fn rows(table: RunsTable<RunAccount>) -> Vec<(PolicyRuns, RunKeys)> {
     let names = labels(&table.rows.iter().map(|r| &r.0).collect::<Vec<_>>());
     names
         .into_iter()
         .zip(table.rows)
-        .map(|(label, (keys, runs))| (Group { label, runs }, keys))
+        .map(|(label, (keys, runs))| (PolicyRuns { label, runs }, keys))
         .collect()
 }
 
@@ -44,7 +44,7 @@ pub fn studies(
     how: &Grouping,
     names: &[String],
     against: Option<&str>,
-) -> Result<Vec<Compared>, CliError> {
+) -> Result<Vec<ComparedPolicies>, CliError> {
     let of_jobs: BTreeSet<bool> =
         read.iter().flat_map(|(_, all)| all).map(|r| matches!(r, AnyResult::Jobs(_))).collect();
     if of_jobs.len() > 1 {
@@ -54,7 +54,8 @@ pub fn studies(
     }
     let mut named: Vec<Named> = vec![];
     for table in tables(read, how)? {
-        let head = Table { scene: table.scene.clone(), rows: vec![], pooled: table.pooled.clone() };
+        let head =
+            RunsTable { scene: table.scene.clone(), rows: vec![], pooled: table.pooled.clone() };
         named.push((head, rows(table)));
     }
     let all: usize = named.iter().map(|t| t.1.len()).sum();
@@ -81,7 +82,7 @@ pub fn studies(
 }
 
 /// The head of a table, and its rows.
-type Named = (Table<()>, Vec<(Group, Keys)>);
+type Named = (RunsTable<()>, Vec<(PolicyRuns, RunKeys)>);
 
 /// Brings the row of that name to the top of each table that has it.
 fn first(tables: &mut [Named], name: &str) -> Result<(), CliError> {
@@ -104,7 +105,11 @@ fn first(tables: &mut [Named], name: &str) -> Result<(), CliError> {
     if found { Ok(()) } else { Err(why()) }
 }
 
-fn study(head: &Table<()>, rows: Vec<(Group, Keys)>, how: &Grouping) -> Result<Compared, CliError> {
+fn study(
+    head: &RunsTable<()>,
+    rows: Vec<(PolicyRuns, RunKeys)>,
+    how: &Grouping,
+) -> Result<ComparedPolicies, CliError> {
     if let Some((group, seed)) = rows.iter().find_map(|(g, _)| Some((g, g.ambiguous()?))) {
         let what = format!("{} has several results of seed {seed} and one load", group.label);
         let hint = if how.pool.pool.is_empty() {
@@ -114,8 +119,11 @@ fn study(head: &Table<()>, rows: Vec<(Group, Keys)>, how: &Grouping) -> Result<C
         };
         return Err(CliError::Invalid(format!("{what}: {hint}")));
     }
-    let compared =
-        Compared::new(rows, head.scene.clone(), Some(head.said()).filter(|s| !s.is_empty()));
+    let compared = ComparedPolicies::new(
+        rows,
+        head.scene.clone(),
+        Some(head.said()).filter(|s| !s.is_empty()),
+    );
     if let Some(alone) = compared.study.policies.iter().find(|p| p.pairs == 0) {
         let what = if compared.study.of_jobs { "jobs" } else { "coflows" };
         let of =

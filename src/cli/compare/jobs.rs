@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use super::{Names, difference};
-use crate::cli::tables::{self, Rows, ratio};
+use super::{RunNames, difference};
+use crate::cli::tables::{self, TextTable, ratio};
 use crate::ids::JobId;
 use crate::runtime::jobs::report::{JobsResult, JobsSummary};
 use crate::runtime::report::caveats::Caveat;
@@ -12,7 +12,7 @@ use crate::units::Span;
 
 /// Two runs side by side.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Comparison {
+pub struct JobsComparison {
     /// What the first run was: topology, placement policy, mechanism.
     pub run_a: String,
     /// What the second run was.
@@ -26,7 +26,7 @@ pub struct Comparison {
     /// Why the second is not.
     pub caveats_b: Vec<Caveat>,
     /// By job.
-    pub jobs: Vec<Line>,
+    pub jobs: Vec<ComparedJob>,
     /// Mean of the jobs' ratios; absent if no job has one.
     pub mean_ratio: Option<f64>,
     /// Mean of the jobs' distances from a ratio of one.
@@ -35,7 +35,7 @@ pub struct Comparison {
 
 /// One job in both runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Line {
+pub struct ComparedJob {
     /// Its number.
     pub id: JobId,
     /// Its name.
@@ -60,7 +60,7 @@ pub struct Line {
 ///
 /// # Errors
 /// Which jobs are not the same.
-pub fn compare(a: &JobsResult, b: &JobsResult) -> Result<Comparison, String> {
+pub fn compare(a: &JobsResult, b: &JobsResult) -> Result<JobsComparison, String> {
     let what = |j: &JobRecord| {
         format!(
             "{} `{}` of {} tasks and {}",
@@ -86,7 +86,7 @@ pub fn compare(a: &JobsResult, b: &JobsResult) -> Result<Comparison, String> {
             b.jobs.len()
         ));
     }
-    let line = |(x, y): (&JobRecord, &JobRecord)| Line {
+    let line = |(x, y): (&JobRecord, &JobRecord)| ComparedJob {
         id: x.id,
         name: x.name.clone(),
         jct_a: x.jct,
@@ -95,7 +95,7 @@ pub fn compare(a: &JobsResult, b: &JobsResult) -> Result<Comparison, String> {
         cct_a: x.shuffle_ccts.iter().max().copied(),
         cct_b: y.shuffle_ccts.iter().max().copied(),
     };
-    let jobs: Vec<Line> = a.jobs.iter().zip(&b.jobs).map(line).collect();
+    let jobs: Vec<ComparedJob> = a.jobs.iter().zip(&b.jobs).map(line).collect();
     let ratios: Vec<f64> = jobs.iter().filter_map(|l| l.ratio).collect();
     let mean = |f: fn(f64) -> f64| {
         (!ratios.is_empty())
@@ -105,7 +105,7 @@ pub fn compare(a: &JobsResult, b: &JobsResult) -> Result<Comparison, String> {
     let (a_sums, b_sums) = (a.summary.clone(), b.summary.clone());
     let (caveats_a, caveats_b) = (a.caveats.clone(), b.caveats.clone());
     let (mean_ratio, mean_error) = (mean(|r| r), mean(|r| (r - 1.0).abs()));
-    Ok(Comparison {
+    Ok(JobsComparison {
         run_a: run(a),
         run_b: run(b),
         a: a_sums,
@@ -119,10 +119,10 @@ pub fn compare(a: &JobsResult, b: &JobsResult) -> Result<Comparison, String> {
 }
 
 /// The jobs, for people.
-pub fn lines(c: &Comparison, names: &Names) -> Rows {
+pub fn lines(c: &JobsComparison, names: &RunNames) -> TextTable {
     let ([jct_a, jct_b], [cct_a, cct_b]) = (names.both("JCT"), names.both("shuffle CCT"));
     let mut rows =
-        Rows::new(&["job", &jct_a, &jct_b, "difference", &names.ratio(), &cct_a, &cct_b]);
+        TextTable::new(&["job", &jct_a, &jct_b, "difference", &names.ratio(), &cct_a, &cct_b]);
     let or = |s: Option<Span>, none: &str| s.map_or(none.into(), tables::span);
     for l in &c.jobs {
         let difference = l.jct_a.zip(l.jct_b).map_or("-".into(), |(a, b)| difference(a, b));
@@ -142,10 +142,10 @@ pub fn lines(c: &Comparison, names: &Names) -> Rows {
 }
 
 /// A length of time of a run.
-type Of = fn(&JobsSummary) -> Span;
+type SpanOf = fn(&JobsSummary) -> Span;
 
 /// The sums, for people.
-pub fn sums(c: &Comparison, names: &Names) -> Rows {
+pub fn sums(c: &JobsComparison, names: &RunNames) -> TextTable {
     let mut rows = names.sums();
     let (a, b) = (&c.a, &c.b);
     let mut row = |name: &str, a: String, b: String, r: Option<f64>| {
@@ -153,7 +153,7 @@ pub fn sums(c: &Comparison, names: &Names) -> Rows {
     };
     row("run", c.run_a.clone(), c.run_b.clone(), None);
     row("jobs finished", a.finished.to_string(), b.finished.to_string(), None);
-    let spans: [(&str, Of); 7] = [
+    let spans: [(&str, SpanOf); 7] = [
         ("makespan", |s| s.makespan),
         ("JCT average", |s| s.average_jct),
         ("JCT median", |s| s.median_jct),
@@ -182,8 +182,8 @@ pub fn sums(c: &Comparison, names: &Names) -> Rows {
 }
 
 /// The jobs in base units.
-pub fn exact(c: &Comparison) -> Rows {
-    let mut rows = Rows::new(&[
+pub fn exact(c: &JobsComparison) -> TextTable {
+    let mut rows = TextTable::new(&[
         "job",
         "jct_a_ns",
         "jct_b_ns",
@@ -235,7 +235,7 @@ mod tests {
     fn jobs_stand_side_by_side() {
         let (a, b) = (result("policies/fair.yaml", 4), result("policies/co-scheduler.yaml", 4));
         let c = compare(&a, &b).unwrap();
-        let names = Names { a: "fair".into(), b: "co".into(), differences: String::new() };
+        let names = RunNames { a: "fair".into(), b: "co".into(), differences: String::new() };
         assert_eq!(lines(&c, &names).header[1..5], ["JCT fair", "JCT co", "difference", "co/fair"]);
         assert_eq!(
             (c.jobs.len(), lines(&c, &names).rows.len(), exact(&c).csv().lines().count()),

@@ -7,12 +7,12 @@ use clap_complete::engine::{CompletionCandidate, PathCompleter, ValueCompleter};
 
 use crate::cli::copy;
 use crate::cli::running;
-use crate::cli::workload::Mix;
+use crate::cli::workload::CoflowMix;
 use crate::config::shipped::Shelf;
 
 /// What an argument names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum CompletionKind {
     /// A network that runs on this machine.
     Network,
     /// A node of the network.
@@ -36,33 +36,35 @@ pub enum Kind {
 }
 
 /// What an argument of a command names; `None`: what it is called never changes.
-pub fn of(command: &str, argument: &str) -> Option<Kind> {
+pub fn of(command: &str, argument: &str) -> Option<CompletionKind> {
     Some(match (command.strip_prefix("heliostat ")?, argument) {
         // The name that a new network gets.
         ("run", "name") => return None,
-        ("copy", "name") => Kind::Shipped,
-        (_, "name") => Kind::Network,
-        ("exec", "node") => Kind::Node,
-        ("capture", "place") => Kind::Place,
-        (_, "pairs") => Kind::Pair,
-        ("set circuits", "circuits") => Kind::Circuit,
-        ("set circuit", "from" | "to") => Kind::Rack,
-        ("set path", "from" | "to") => Kind::Host,
-        ("set path", "switches") => Kind::Switch,
-        (_, "topology") => Kind::File(Some(Shelf::Topologies)),
-        (_, "policy") => Kind::File(Some(Shelf::Policies)),
+        ("copy", "name") => CompletionKind::Shipped,
+        (_, "name") => CompletionKind::Network,
+        ("exec", "node") => CompletionKind::Node,
+        ("capture", "place") => CompletionKind::Place,
+        (_, "pairs") => CompletionKind::Pair,
+        ("set circuits", "circuits") => CompletionKind::Circuit,
+        ("set circuit", "from" | "to") => CompletionKind::Rack,
+        ("set path", "from" | "to") => CompletionKind::Host,
+        ("set path", "switches") => CompletionKind::Switch,
+        (_, "topology") => CompletionKind::File(Some(Shelf::Topologies)),
+        (_, "policy") => CompletionKind::File(Some(Shelf::Policies)),
         (_, "workload" | "jobs")
         | ("run", "schedule")
-        | ("workload stats" | "workload convert", "file") => Kind::File(Some(Shelf::Workloads)),
-        ("check", "files") => Kind::File(None),
+        | ("workload stats" | "workload convert", "file") => {
+            CompletionKind::File(Some(Shelf::Workloads))
+        }
+        ("check", "files") => CompletionKind::File(None),
         _ => return None,
     })
 }
 
-impl ValueCompleter for Kind {
+impl ValueCompleter for CompletionKind {
     fn complete(&self, word: &OsStr) -> Vec<CompletionCandidate> {
         let text = word.to_string_lossy();
-        let line = Line::asked();
+        let line = CommandLine::asked();
         let begins = |names: Vec<String>| {
             names.into_iter().filter(|n| n.starts_with(&*text)).map(CompletionCandidate::new)
         };
@@ -86,7 +88,7 @@ impl ValueCompleter for Kind {
     }
 }
 
-impl Kind {
+impl CompletionKind {
     /// The names of this kind in a network with these nodes.
     fn among(self, nodes: &BTreeSet<String>) -> Vec<String> {
         let racks: Vec<&str> =
@@ -135,7 +137,7 @@ fn is_plane(node: &str) -> bool {
 /// Shipped names of a kind, and the mixes that are drawn where a workload is meant.
 fn shipped(shelf: Option<Shelf>) -> Vec<String> {
     let shelves = shelf.map_or(Shelf::ALL.to_vec(), |s| vec![s]);
-    let mixes = Mix::described()
+    let mixes = CoflowMix::described()
         .into_iter()
         .map(|(name, _)| name)
         .filter(|_| shelf == Some(Shelf::Workloads));
@@ -144,8 +146,8 @@ fn shipped(shelf: Option<Shelf>) -> Vec<String> {
 
 /// Pairs that go on from what is written; bash gives a colon as a word of its own, and what stands
 /// behind it as the next one.
-fn pairs(text: &str, line: &Line) -> Vec<String> {
-    let hosts = Kind::Host.among(&line.nodes());
+fn pairs(text: &str, line: &CommandLine) -> Vec<String> {
+    let hosts = CompletionKind::Host.among(&line.nodes());
     if line.before.as_deref().is_some_and(|b| b == ":" || is_host(b)) {
         return hosts;
     }
@@ -157,14 +159,14 @@ fn pairs(text: &str, line: &Line) -> Vec<String> {
 
 /// The command line that a shell asks about.
 #[derive(Debug, Default)]
-struct Line {
+struct CommandLine {
     /// The network that its `--name` says.
     name: Option<String>,
     /// The word before that which is completed.
     before: Option<String>,
 }
 
-impl Line {
+impl CommandLine {
     /// That of this process: behind `--` stand the words, and the environment may say which of them
     /// is completed.
     fn asked() -> Self {
@@ -206,20 +208,20 @@ mod tests {
         let nodes = ["eps", "h0-0", "h0-1", "h1-0", "ocs0", "tor0", "tor1", "agg0"]
             .map(str::to_owned)
             .into();
-        let among = |kind: Kind| kind.among(&nodes).join(" ");
-        assert_eq!(among(Kind::Node), "agg0 eps h0-0 h0-1 h1-0 ocs0 tor0 tor1");
-        assert_eq!(among(Kind::Host), "h0-0 h0-1 h1-0");
-        assert_eq!(among(Kind::Rack), "r0 r1");
-        assert_eq!(among(Kind::Circuit), "r0-r1 r1-r0");
-        assert_eq!(among(Kind::Switch), "agg0 eps tor0 tor1");
-        assert!(among(Kind::Place).starts_with("r0-ocs0 r0-eps r1-ocs0 r1-eps agg0 eps"));
+        let among = |kind: CompletionKind| kind.among(&nodes).join(" ");
+        assert_eq!(among(CompletionKind::Node), "agg0 eps h0-0 h0-1 h1-0 ocs0 tor0 tor1");
+        assert_eq!(among(CompletionKind::Host), "h0-0 h0-1 h1-0");
+        assert_eq!(among(CompletionKind::Rack), "r0 r1");
+        assert_eq!(among(CompletionKind::Circuit), "r0-r1 r1-r0");
+        assert_eq!(among(CompletionKind::Switch), "agg0 eps tor0 tor1");
+        assert!(among(CompletionKind::Place).starts_with("r0-ocs0 r0-eps r1-ocs0 r1-eps agg0 eps"));
     }
 
     #[test]
     fn the_line_says_the_network_and_what_stands_before() {
         let of = |text: &str| {
             let words: Vec<String> = text.split(' ').map(str::to_owned).collect();
-            let line = Line::of(&words, words.len() - 1);
+            let line = CommandLine::of(&words, words.len() - 1);
             (line.name.unwrap_or_default(), line.before.unwrap_or_default())
         };
         assert_eq!(of("heliostat exec --name a h"), ("a".into(), "a".into()));

@@ -1,11 +1,11 @@
 //! `heliostat experiment --explain ROW`: where the time of both sides of a comparison goes, and
 //! what decides it.
 
-use super::tables::{self, Rows};
+use super::tables::{self, TextTable};
 use crate::experiment::Experiment;
-use crate::experiment::claim::{Claim, Side};
+use crate::experiment::claim::{Claim, ClaimSide};
 use crate::experiment::measure::{Measure, PARTS};
-use crate::experiment::report::{Report, Row, figure, name};
+use crate::experiment::report::{ExperimentReport, PaperFigure, figure, name};
 
 /// Leaves of an evaluation only what the rows need whose setting and figure, with a comma between,
 /// contain this text.
@@ -24,7 +24,7 @@ pub fn only(e: &mut Experiment, text: &str) -> Result<(), String> {
             all.join("\n")
         ));
     }
-    let sides: Vec<Side> = kept.iter().flat_map(sides).collect();
+    let sides: Vec<ClaimSide> = kept.iter().flat_map(sides).collect();
     e.settings.iter_mut().for_each(|s| {
         s.systems.retain(|y| sides.iter().any(|k| (k.setting, k.system) == (s.name, y.name)))
     });
@@ -34,7 +34,7 @@ pub fn only(e: &mut Experiment, text: &str) -> Result<(), String> {
 }
 
 /// The sides of a claim.
-fn sides(c: &Claim) -> Vec<Side> {
+fn sides(c: &Claim) -> Vec<ClaimSide> {
     let beyond = c.beyond.map(|(a, b)| [a, b]);
     std::iter::once(c.of).chain(c.against).chain(beyond.into_iter().flatten()).collect()
 }
@@ -49,11 +49,11 @@ const RESTS: [&str; 5] = [
 ];
 
 /// The rows that were asked for, each with its breakdown.
-pub fn text(r: &Report, claims: &[Claim]) -> String {
+pub fn text(r: &ExperimentReport, claims: &[Claim]) -> String {
     r.rows.iter().zip(claims).map(|(row, c)| one(r, row, c)).collect::<Vec<_>>().join("\n\n")
 }
 
-fn one(r: &Report, row: &Row, c: &Claim) -> String {
+fn one(r: &ExperimentReport, row: &PaperFigure, c: &Claim) -> String {
     let printed = row.paper.map_or("nothing".into(), |p| p.words(row.unit));
     let ours = if row.values.is_empty() {
         "-".into()
@@ -68,7 +68,7 @@ fn one(r: &Report, row: &Row, c: &Claim) -> String {
         row.verdict.words()
     );
     let sides = sides(c);
-    let of = |s: &Side, m: Measure| {
+    let of = |s: &ClaimSide, m: Measure| {
         let measured =
             r.measured.iter().find(|x| (x.setting, x.system) == (s.setting, s.system))?;
         measured.means.iter().find(|v| v.0 == m).map(|v| v.1)
@@ -81,7 +81,7 @@ fn one(r: &Report, row: &Row, c: &Claim) -> String {
             format!("{} ({})", s.system, s.setting)
         }
     }));
-    let mut rows = Rows::new(&header.iter().map(String::as_str).collect::<Vec<_>>());
+    let mut rows = TextTable::new(&header.iter().map(String::as_str).collect::<Vec<_>>());
     let cell = |v: Option<f64>| v.map_or("-".into(), |v| format!("{v:.2}"));
     for m in PARTS.into_iter().chain([
         Measure::MeanJct,
@@ -119,7 +119,7 @@ fn one(r: &Report, row: &Row, c: &Claim) -> String {
 }
 
 /// The part in which two sides differ most, and what it rests on.
-fn decides(sides: &[Side], of: impl Fn(&Side, Measure) -> Option<f64>) -> Option<String> {
+fn decides(sides: &[ClaimSide], of: impl Fn(&ClaimSide, Measure) -> Option<f64>) -> Option<String> {
     let differ = PARTS
         .into_iter()
         .zip(RESTS)
@@ -162,8 +162,10 @@ mod tests {
         only(&mut e, "w1, MEAN jct less, pushbox vs hadoop").unwrap();
         assert_eq!((e.claims.len(), e.settings.len(), e.settings[0].systems.len()), (1, 1, 2));
         let outcomes = run(&e, size, 1, &AtomicBool::new(false), &|_| {}).unwrap();
-        let mut r = Report::new(&e, &outcomes, 0.0, 1);
-        let of = |r: &Report, y: usize, m| r.measured[y].means.iter().find(|v| v.0 == m).unwrap().1;
+        let mut r = ExperimentReport::new(&e, &outcomes, 0.0, 1);
+        let of = |r: &ExperimentReport, y: usize, m| {
+            r.measured[y].means.iter().find(|v| v.0 == m).unwrap().1
+        };
         for y in 0..2 {
             let all: f64 = PARTS.into_iter().map(|m| of(&r, y, m)).sum();
             let jct = of(&r, y, Measure::MeanJct);

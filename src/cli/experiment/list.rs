@@ -4,7 +4,7 @@ use clap::ValueEnum as _;
 
 use crate::cli::tables::wrapped;
 use crate::experiment::assumptions::Assumptions;
-use crate::experiment::setting::Setting;
+use crate::experiment::setting::ExperimentSetting;
 use crate::experiment::{Paper, Size};
 
 /// All evaluations; of one, its settings and systems.
@@ -49,7 +49,8 @@ fn indented(text: &str) -> String {
 
 /// The settings of an evaluation and their systems, as `--only` and `--system` take them.
 fn settings(paper: Paper) -> String {
-    let systems = |s: &Setting| s.systems.iter().map(|y| y.name).collect::<Vec<_>>().join(", ");
+    let systems =
+        |s: &ExperimentSetting| s.systems.iter().map(|y| y.name).collect::<Vec<_>>().join(", ");
     let lines = paper
         .experiment(size())
         .settings

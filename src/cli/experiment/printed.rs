@@ -1,19 +1,19 @@
 //! The tables of an experiment: numbers beside the paper's, bounds, means and where times go.
 
 use crate::cli::DocumentOutput;
-use crate::cli::tables::{self, Rows};
+use crate::cli::tables::{self, TextTable};
 use crate::experiment::Paper;
-use crate::experiment::claim::Verdict;
+use crate::experiment::claim::ClaimVerdict;
 use crate::experiment::joint::WITHOUT;
 use crate::experiment::live::Slower;
 use crate::experiment::measure::PARTS;
-use crate::experiment::report::{Live, Report, Row, name};
+use crate::experiment::report::{ExperimentReport, LiveReport, PaperFigure, name};
 use crate::experiment::runs::Measure;
-use crate::runtime::statistics::Estimate;
+use crate::runtime::statistics::MeanEstimate;
 
 /// The tables, one after another, and why some numbers differ.
-pub fn text(r: &Report, output: DocumentOutput) -> String {
-    let draw = |rows: &Rows, first| rows.drawn(output, first, 1);
+pub fn text(r: &ExperimentReport, output: DocumentOutput) -> String {
+    let draw = |rows: &TextTable, first| rows.drawn(output, first, 1);
     let numbers = numbers(r);
     // A row is a sentence, and stays one.
     let mut out = format!("{}\n\n{}\n", draw(&numbers, numbers.header.len()), draw(&means(r), 2));
@@ -49,7 +49,7 @@ pub fn text(r: &Report, output: DocumentOutput) -> String {
     }
     out +=
         &format!("\n\n{}\n{}", tables::wrapped(&r.unprinted(), 0), tables::wrapped(&counted(r), 0));
-    let differ: Vec<&Row> = r.rows.iter().filter(|w| !w.why.is_empty()).collect();
+    let differ: Vec<&PaperFigure> = r.rows.iter().filter(|w| !w.why.is_empty()).collect();
     if !differ.is_empty() {
         out += "\n\nWhere it differs, what was measured:\n";
     }
@@ -71,10 +71,10 @@ pub fn text(r: &Report, output: DocumentOutput) -> String {
 }
 
 /// How many numbers came out how.
-fn counted(r: &Report) -> String {
+fn counted(r: &ExperimentReport) -> String {
     let tally = r.tally();
     let all: Vec<String> = tally.iter().map(|(v, n)| format!("{n} {}", v.words())).collect();
-    let chosen = r.rows.iter().filter(|w| w.verdict == Verdict::Calibrated).count();
+    let chosen = r.rows.iter().filter(|w| w.verdict == ClaimVerdict::Calibrated).count();
     let of = tally.iter().map(|t| t.1).sum::<usize>();
     format!(
         "Of {of} numbers of the paper: {} ({chosen} more, by which free numbers were chosen, are not counted)",
@@ -82,9 +82,16 @@ fn counted(r: &Report) -> String {
     )
 }
 
-fn numbers(r: &Report) -> Rows {
-    let mut rows =
-        Rows::new(&["setting", "figure", "paper", "ours", "95% interval", "verdict", "source"]);
+fn numbers(r: &ExperimentReport) -> TextTable {
+    let mut rows = TextTable::new(&[
+        "setting",
+        "figure",
+        "paper",
+        "ours",
+        "95% interval",
+        "verdict",
+        "source",
+    ]);
     for w in &r.rows {
         let number = |v: f64| format!("{v:.1}{}", w.unit);
         let ours = if w.values.is_empty() { "-".into() } else { number(w.mean) };
@@ -104,10 +111,10 @@ fn numbers(r: &Report) -> Rows {
 }
 
 /// Floors by setting: of each measure the floor, the least that was measured, and what that leaves.
-fn bounds(r: &Report) -> Rows {
+fn bounds(r: &ExperimentReport) -> TextTable {
     let measures =
         [Measure::Makespan, Measure::MeanJct, Measure::MedianJct, Measure::P95Jct, Measure::P99Jct];
-    let mut rows = Rows::new(&[
+    let mut rows = TextTable::new(&[
         "setting",
         "makespan",
         "mean JCT",
@@ -129,14 +136,14 @@ fn bounds(r: &Report) -> Rows {
 }
 
 /// A ratio and half of its interval.
-fn percent(e: Option<Estimate>) -> String {
-    let half = |e: Estimate| e.half.map_or(String::new(), |h| format!(" +-{h:.1}"));
+fn percent(e: Option<MeanEstimate>) -> String {
+    let half = |e: MeanEstimate| e.half.map_or(String::new(), |h| format!(" +-{h:.1}"));
     e.map_or("-".into(), |e| format!("{:+.1}{}%", e.mean, half(e)))
 }
 
 /// `joint` beside the floor, the best published system and the best strong baseline.
-fn versus(r: &Report) -> Rows {
-    let mut rows = Rows::new(&[
+fn versus(r: &ExperimentReport) -> TextTable {
+    let mut rows = TextTable::new(&[
         "setting",
         "figure",
         "bound",
@@ -163,9 +170,9 @@ fn versus(r: &Report) -> Rows {
 }
 
 /// `joint` without one of its parts.
-fn parts(r: &Report) -> Rows {
+fn parts(r: &ExperimentReport) -> TextTable {
     let names: Vec<&str> = WITHOUT.iter().map(|w| w.0).collect();
-    let mut rows = Rows::new(&[&["setting", "figure"][..], &names[..]].concat());
+    let mut rows = TextTable::new(&[&["setting", "figure"][..], &names[..]].concat());
     for v in r.versus.iter().filter(|v| !v.without.is_empty()) {
         let of =
             |n: &&str| percent(v.without.iter().find(|b| b.system == *n).and_then(|b| b.percent));
@@ -181,8 +188,9 @@ fn parts(r: &Report) -> Rows {
 }
 
 /// The emulated network beside virtual time.
-fn pairs(live: &Live) -> Rows {
-    let mut rows = Rows::new(&["setting", "system", "measured", "simulated", "live", "live more"]);
+fn pairs(live: &LiveReport) -> TextTable {
+    let mut rows =
+        TextTable::new(&["setting", "system", "measured", "simulated", "live", "live more"]);
     for p in &live.pairs {
         let cells = [p.setting, p.system, name(p.measure)].map(str::to_owned).into_iter();
         rows.rows.push(
@@ -201,8 +209,8 @@ fn pairs(live: &Live) -> Rows {
 /// The paper's numbers, what no scheduler can be below beside the least that was measured, and the
 /// parts of the mean completion time of each system; of `joint` by how many per cent it has more
 /// without a part.
-pub fn exact(r: &Report) -> Rows {
-    let mut rows = Rows::new(&[
+pub fn exact(r: &ExperimentReport) -> TextTable {
+    let mut rows = TextTable::new(&[
         "setting",
         "figure",
         "unit",
@@ -287,7 +295,7 @@ pub fn exact(r: &Report) -> Rows {
 }
 
 /// What is behind the comparisons.
-fn means(r: &Report) -> Rows {
+fn means(r: &ExperimentReport) -> TextTable {
     use Measure::{
         Computing, Crossing, Makespan, MapTime, MeanCct, MeanJct, MedianJct, OcsShare, ReduceTime,
         RouteLength, ShuffleCost,
@@ -337,7 +345,7 @@ fn means(r: &Report) -> Rows {
     };
     let mut header = vec!["setting", "system"];
     header.extend(shown_ones.map(name));
-    let mut rows = Rows::new(&header);
+    let mut rows = TextTable::new(&header);
     for m in r.measured.iter().filter(|m| m.means.iter().any(|v| v.0 == Measure::Makespan)) {
         let of =
             |which| m.means.iter().find(|v| v.0 == which).map_or("-".into(), |v| shown(which, v.1));
@@ -366,7 +374,7 @@ mod tests {
     use super::*;
     use crate::experiment::Size;
     use crate::experiment::assumptions::Assumptions;
-    use crate::experiment::report::Measured;
+    use crate::experiment::report::MeasuredSystem;
     use crate::experiment::runs::run as run_all;
 
     #[test]
@@ -381,11 +389,11 @@ mod tests {
         };
         let e = Paper::CoScheduler.experiment(size);
         let outcomes = run_all(&e, size, 2, &AtomicBool::new(true), &|_| {}).unwrap();
-        let r = Report::new(&e, &outcomes, 0.0, 2);
+        let r = ExperimentReport::new(&e, &outcomes, 0.0, 2);
         assert!(
             r.partial
                 && r.rows.len() == e.claims.len()
-                && r.measured.iter().all(|m: &Measured| m.runs == 0)
+                && r.measured.iter().all(|m: &MeasuredSystem| m.runs == 0)
         );
         let drawn = [DocumentOutput::Table, DocumentOutput::Markdown, DocumentOutput::Latex]
             .map(|output| text(&r, output));

@@ -4,13 +4,13 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::spec::{Condition, Facts, Question, Truth, number, results};
+use super::spec::{Condition, LabQuestion, LabResults, Truth, number, results};
 use crate::cli::files;
 use crate::units::{Bytes, Span};
 
 /// What an answer is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum LabVerdict {
     /// As it should be.
     Right,
     /// Not as it should be, and what helps.
@@ -20,9 +20,9 @@ pub enum Verdict {
 }
 
 /// Judges the answer to a question; `directory` is where files that it names are.
-pub fn judge(q: &Question, answer: &Value, facts: &Facts, directory: &Path) -> Verdict {
+pub fn judge(q: &LabQuestion, answer: &Value, facts: &LabResults, directory: &Path) -> LabVerdict {
     if answer.is_null() {
-        return Verdict::Missing;
+        return LabVerdict::Missing;
     }
     let judged = match &q.is {
         Truth::Number(right) => near(answer, *right, q.within),
@@ -34,9 +34,9 @@ pub fn judge(q: &Question, answer: &Value, facts: &Facts, directory: &Path) -> V
         Truth::File { file } => met(answer, file, facts, directory),
     };
     match judged {
-        Ok(()) => Verdict::Right,
-        Err(why) if q.hint.is_empty() => Verdict::NotYet(why),
-        Err(why) => Verdict::NotYet(format!("{why}. {}", q.hint)),
+        Ok(()) => LabVerdict::Right,
+        Err(why) if q.hint.is_empty() => LabVerdict::NotYet(why),
+        Err(why) => LabVerdict::NotYet(format!("{why}. {}", q.hint)),
     }
 }
 
@@ -93,7 +93,7 @@ fn same_words(answer: &Value, right: &[String]) -> Result<(), String> {
 fn met(
     answer: &Value,
     conditions: &[Condition],
-    facts: &Facts,
+    facts: &LabResults,
     directory: &Path,
 ) -> Result<(), String> {
     let name = answer.as_str().ok_or("write the name of a file")?;
@@ -106,7 +106,7 @@ fn met(
         .map_or(Ok(()), |c| Err(format!("{name}: {}", c.says)))
 }
 
-fn holds(c: &Condition, result: &Value, facts: &Facts) -> bool {
+fn holds(c: &Condition, result: &Value, facts: &LabResults) -> bool {
     let (there, figure) = (result.pointer(&c.at).unwrap_or(&Value::Null), || number(result, &c.at));
     let of = |run: &String| facts.0.get(run).and_then(|all| number(all.last()?, &c.at));
     c.is.as_ref().is_none_or(|v| there == v)
@@ -163,7 +163,8 @@ mod tests {
     #[test]
     fn a_file_meets_all_conditions_or_the_first_that_it_does_not_is_said() {
         let dir = tempfile::tempdir().unwrap();
-        let facts = Facts([("sim".to_owned(), vec![json!({"cct_ns": 2_000_000_000_u64})])].into());
+        let facts =
+            LabResults([("sim".to_owned(), vec![json!({"cct_ns": 2_000_000_000_u64})])].into());
         let conditions: Vec<Condition> = serde_json::from_value(json!([
             {"at": "/mechanism", "not": "sim", "says": "simulated"},
             {"at": "/policy", "is": "own", "says": "another policy"},

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use self::judge::{Verdict, judge};
+use self::judge::{LabVerdict, judge};
 use self::spec::{Lab, labs};
 use super::log::say;
 use super::tables::wrapped;
@@ -20,11 +20,11 @@ use crate::config::yaml;
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
     #[command(subcommand)]
-    what: What,
+    what: LabCommand,
 }
 
 #[derive(clap::Subcommand, Clone, Debug)]
-enum What {
+enum LabCommand {
     /// Writes a sheet with the questions of a lab, to be filled in
     Start {
         /// The lab, such as 2
@@ -51,13 +51,13 @@ enum What {
 /// No such lab, files that cannot be read or written, and answers that are missing or not right.
 pub fn run(args: &Args) -> Result<(), CliError> {
     match &args.what {
-        What::Start { number, file } => {
+        LabCommand::Start { number, file } => {
             let (lab, to) = (find(*number)?, file.clone().unwrap_or_else(|| usual(*number)));
             files::write_new(&to, &sheet(&lab))?;
             say!("wrote {}: fill it in, then `heliostat lab check {number}`", to.display());
             Ok(())
         }
-        What::Check { number, files } => {
+        LabCommand::Check { number, files } => {
             let (lab, usual) = (find(*number)?, [usual(*number)]);
             let files = if files.is_empty() { &usual[..] } else { files };
             let sheets = files
@@ -100,7 +100,7 @@ fn sheet(lab: &Lab) -> String {
          # Times are in seconds, or with a unit (690ms); shares are 0 to 1, or in per cent (50%); sizes are in MB, or with a unit.\n",
         lab.lab, lab.title
     );
-    let question = |q: &spec::Question| {
+    let question = |q: &spec::LabQuestion| {
         let left_out = if q.optional { " Leave it empty if you have no root." } else { "" };
         format!("\n# {}{left_out}\n{}:\n", wrapped(&q.asks, 2).replace('\n', "\n#"), q.key)
     };
@@ -136,26 +136,26 @@ const INDENT: usize = 13;
 fn checked(
     lab: &Lab,
     answers: &Map<String, Value>,
-    facts: &spec::Facts,
+    facts: &spec::LabResults,
     directory: &Path,
 ) -> (String, bool) {
     let (mut lines, mut right, mut open, mut left_out) = (String::new(), 0, 0, 0);
     for q in &lab.answers {
         let (word, why) =
             match judge(q, answers.get(&q.key).unwrap_or(&Value::Null), facts, directory) {
-                Verdict::Right => {
+                LabVerdict::Right => {
                     right += 1;
                     ("right", String::new())
                 }
-                Verdict::NotYet(why) => {
+                LabVerdict::NotYet(why) => {
                     open += 1;
                     ("not yet", format!(": {why}"))
                 }
-                Verdict::Missing if q.optional => {
+                LabVerdict::Missing if q.optional => {
                     left_out += 1;
                     ("left out", String::new())
                 }
-                Verdict::Missing => {
+                LabVerdict::Missing => {
                     open += 1;
                     ("no answer", String::new())
                 }
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_sheet_asks_for_all_answers_and_says_what_is_open() {
-        let (lab, facts) = (lab(), spec::Facts::default());
+        let (lab, facts) = (lab(), spec::LabResults::default());
         let told = |answers: Value| {
             let Value::Object(map) = answers else { panic!("a map") };
             checked(&lab, &map, &facts, Path::new(""))

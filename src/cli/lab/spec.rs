@@ -26,13 +26,13 @@ pub struct Lab {
     #[serde(default)]
     pub runs: BTreeMap<String, String>,
     /// What it asks for.
-    pub answers: Vec<Question>,
+    pub answers: Vec<LabQuestion>,
 }
 
 /// A question.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Question {
+pub struct LabQuestion {
     /// The key of its answer in the sheet.
     pub key: String,
     /// The question in words, with the number that it has in the handout.
@@ -63,7 +63,7 @@ pub enum Truth {
     /// These words, in any order.
     Words(Vec<String>),
     /// A figure of a run.
-    Figure(Figure),
+    Figure(LabFigure),
     /// The name of a JSON file that the student's run wrote, and what must be so in it. Of a list,
     /// the last result counts.
     File {
@@ -76,7 +76,7 @@ pub enum Truth {
 /// of pairs.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Figure {
+pub struct LabFigure {
     /// Where it stands in the result, as a JSON pointer; times in nanoseconds are taken as seconds.
     pub at: String,
     /// The run.
@@ -119,11 +119,11 @@ pub fn parse(text: &str) -> Vec<Lab> {
 
 /// Results of runs by name; several of a run that is repeated.
 #[derive(Debug, Default)]
-pub struct Facts(pub BTreeMap<String, Vec<Value>>);
+pub struct LabResults(pub BTreeMap<String, Vec<Value>>);
 
-impl Facts {
+impl LabResults {
     /// What a figure is.
-    pub fn figure(&self, f: &Figure) -> Option<f64> {
+    pub fn figure(&self, f: &LabFigure) -> Option<f64> {
         let of = |run: &str| {
             self.0.get(run)?.iter().map(|r| number(r, &f.at)).collect::<Option<Vec<f64>>>()
         };
@@ -156,7 +156,7 @@ impl Lab {
     ///
     /// # Errors
     /// What a run said that failed.
-    pub fn facts(&self) -> Result<Facts, CliError> {
+    pub fn facts(&self) -> Result<LabResults, CliError> {
         let failed =
             |what: &str, why: String| CliError::Failed(format!("lab {}, {what}: {why}", self.lab));
         let dir =
@@ -169,7 +169,7 @@ impl Lab {
                 run(line, dir.path()).map_err(|why| failed(&format!("`heliostat {line}`"), why))?;
             Ok((name.clone(), all))
         };
-        self.runs.iter().map(one).collect::<Result<_, CliError>>().map(Facts)
+        self.runs.iter().map(one).collect::<Result<_, CliError>>().map(LabResults)
     }
 }
 
@@ -250,7 +250,7 @@ mod tests {
         let of = |ns: [u64; 2]| {
             ns.map(|n| json!({"summary": {"average_cct_ns": n, "cycles": n}})).to_vec()
         };
-        let facts = Facts(
+        let facts = LabResults(
             [
                 ("a".to_owned(), of([2_000_000_000, 6_000_000_000])),
                 ("b".to_owned(), of([1_000_000_000, 2_000_000_000])),
@@ -258,7 +258,7 @@ mod tests {
             .into(),
         );
         let figure = |at: &str, over: Option<&str>| {
-            facts.figure(&Figure { at: at.into(), of: "a".into(), over: over.map(Into::into) })
+            facts.figure(&LabFigure { at: at.into(), of: "a".into(), over: over.map(Into::into) })
         };
         assert_eq!(figure("/summary/average_cct_ns", None), Some(4.0));
         assert_eq!(figure("/summary/average_cct_ns", Some("b")), Some(2.5));

@@ -7,15 +7,15 @@ use serde::Serialize;
 use crate::circuits::clearing::{Clearing, ClearingOptions, Failed, clear};
 use crate::cli::files::read_bytes;
 use crate::cli::plot::circuits;
-use crate::cli::plot::input::{Bar, Circuits};
-use crate::cli::tables::{self, Rows};
-use crate::cli::{CliError, Output, print, write_sheet};
+use crate::cli::plot::input::{CircuitBar, CircuitBars};
+use crate::cli::tables::{self, TextTable};
+use crate::cli::{CliError, OutputFormat, print, write_sheet};
 use crate::coflows::bounds;
 use crate::config::matrix;
 use crate::control::policy::SchedulerKind;
 use crate::demand::DemandMatrix;
 use crate::draw;
-use crate::draw::paper::Paper;
+use crate::draw::paper::PaperSize;
 use crate::ids::PlaneId;
 use crate::topology::{Plane, StopMode};
 use crate::units::{BitRate, Bytes, Span, Time};
@@ -58,12 +58,12 @@ pub struct Args {
     interval: Option<Span>,
     /// What is printed
     #[arg(short, long, value_enum, default_value_t)]
-    output: Output,
+    output: OutputFormat,
     /// Draws the ports over time into this file (.svg, .png or .pdf)
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
     #[command(flatten)]
-    paper: Paper,
+    paper: PaperSize,
 }
 
 /// A name as a policy file has it.
@@ -90,7 +90,7 @@ fn rate(text: &str) -> Result<BitRate, String> {
 
 /// A plan as `-o json` prints it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-struct Report {
+struct CircuitsPlanReport {
     algorithm: SchedulerKind,
     racks: usize,
     demand_bytes: Bytes,
@@ -108,11 +108,11 @@ struct Report {
     over_circuits_bytes: Bytes,
     over_eps_bytes: Bytes,
     left_bytes: Bytes,
-    circuits: Vec<Circuit>,
+    circuits: Vec<PlannedCircuit>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
-struct Circuit {
+struct PlannedCircuit {
     plane: u32,
     from: u32,
     to: u32,
@@ -174,9 +174,9 @@ fn plan(args: &Args, demand: &DemandMatrix) -> Result<Clearing, CliError> {
     })
 }
 
-fn report(args: &Args, demand: &DemandMatrix, c: &Clearing) -> Report {
+fn report(args: &Args, demand: &DemandMatrix, c: &Clearing) -> CircuitsPlanReport {
     let bound = bounds::circuits(demand, &plane(args, 0), args.planes.into(), args.eps);
-    let circuit = |(r, bytes): &(crate::circuits::timetable::Reservation, Bytes)| Circuit {
+    let circuit = |(r, bytes): &(crate::circuits::timetable::Reservation, Bytes)| PlannedCircuit {
         plane: r.plane.0,
         from: r.input.0,
         to: r.output.0,
@@ -185,7 +185,7 @@ fn report(args: &Args, demand: &DemandMatrix, c: &Clearing) -> Report {
         until_ns: r.until.0,
         bytes: *bytes,
     };
-    Report {
+    CircuitsPlanReport {
         algorithm: args.algorithm,
         racks: demand.racks(),
         demand_bytes: Bytes(demand.total()),
@@ -207,14 +207,14 @@ fn report(args: &Args, demand: &DemandMatrix, c: &Clearing) -> Report {
 }
 
 /// The algorithm's name, as policy files have it.
-fn name(r: &Report) -> String {
+fn name(r: &CircuitsPlanReport) -> String {
     let name = serde_json::to_value(r.algorithm).expect("a name");
     name.as_str().unwrap_or_default().into()
 }
 
 /// The ports over time.
-fn picture(r: &Report) -> draw::gantt::Rows {
-    let bar = |c: &Circuit| Bar {
+fn picture(r: &CircuitsPlanReport) -> draw::gantt::GanttChart {
+    let bar = |c: &PlannedCircuit| CircuitBar {
         plane: c.plane,
         input: c.from,
         setup_at: Time(c.setup_at_ns),
@@ -224,28 +224,28 @@ fn picture(r: &Report) -> draw::gantt::Rows {
         bytes: Some(c.bytes.0),
         demand: None,
     };
-    let bars: Vec<Bar> = r.circuits.iter().map(bar).collect();
+    let bars: Vec<CircuitBar> = r.circuits.iter().map(bar).collect();
     let end = bars
         .iter()
         .map(|b| b.until)
         .max()
         .unwrap_or(Time::ZERO)
         .max(Time(r.completion_ns.map_or(0, |s| s.0)));
-    circuits::chart(&Circuits { bars, end })
+    circuits::chart(&CircuitBars { bars, end })
 }
 
-fn render(r: &Report, output: Output) -> String {
+fn render(r: &CircuitsPlanReport, output: OutputFormat) -> String {
     match output {
-        Output::Table => format!("{}\n\n{}\n", listed(r, false).table(), sums(r).table()),
-        Output::Json => tables::json(r),
-        Output::Csv => listed(r, true).csv(),
+        OutputFormat::Table => format!("{}\n\n{}\n", listed(r, false).table(), sums(r).table()),
+        OutputFormat::Json => tables::json(r),
+        OutputFormat::Csv => listed(r, true).csv(),
     }
 }
 
-fn listed(r: &Report, exact: bool) -> Rows {
+fn listed(r: &CircuitsPlanReport, exact: bool) -> TextTable {
     let people = ["plane", "from", "to", "set up at", "up from", "until", "carries"];
     let programs = ["plane", "from", "to", "setup_at_ns", "up_from_ns", "until_ns", "bytes"];
-    let mut rows = Rows::new(if exact { &programs } else { &people });
+    let mut rows = TextTable::new(if exact { &programs } else { &people });
     for c in &r.circuits {
         let time = |t: u64| tables::length(exact, t);
         let bytes = if exact { c.bytes.0.to_string() } else { tables::bytes(c.bytes) };
@@ -263,8 +263,8 @@ fn listed(r: &Report, exact: bool) -> Rows {
     rows
 }
 
-fn sums(r: &Report) -> Rows {
-    let mut rows = Rows::new(&["summary", ""]);
+fn sums(r: &CircuitsPlanReport) -> TextTable {
+    let mut rows = TextTable::new(&["summary", ""]);
     let mut row = |name: &str, value: String| rows.rows.push(vec![name.into(), value]);
     row("algorithm", name(r));
     row("racks", r.racks.to_string());

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use super::inputs::{Inputs, Report, draw, rack_list};
+use super::inputs::{PlanInputs, PlanReport, draw, rack_list};
 use super::jobpacker::{bars, start};
 use crate::cli::CliError;
-use crate::cli::tables::{Rows, length, span};
-use crate::draw::paper::Paper;
+use crate::cli::tables::{TextTable, length, span};
+use crate::draw::paper::PaperSize;
 use crate::placement::coscheduler::schedule::{JobForecast, schedule};
 use crate::units::Span;
 use crate::workload::jobs::JobList;
@@ -19,7 +19,7 @@ use crate::workload::jobs::JobList;
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
     #[command(flatten)]
-    inputs: Inputs,
+    inputs: PlanInputs,
     /// Draws the racks of the data
     #[arg(long, default_value_t = 0, value_parser = crate::cli::numbers::whole)]
     seed: u64,
@@ -27,7 +27,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
     #[command(flatten)]
-    paper: Paper,
+    paper: PaperSize,
 }
 
 /// Runs the subcommand.
@@ -51,13 +51,13 @@ pub fn run(args: &Args) -> Result<(), CliError> {
         (cluster.racks, cluster.rack_slots()),
     )?;
     args.inputs.show(
-        &Report::new(&jobs, cluster, &plan),
+        &PlanReport::new(&jobs, cluster, &plan),
         |exact| rows(&jobs, &plan, exact),
         &sums(&plan),
     )
 }
 
-fn rows(jobs: &JobList, plan: &JobForecast, exact: bool) -> Rows {
+fn rows(jobs: &JobList, plan: &JobForecast, exact: bool) -> TextTable {
     let people = [
         "job",
         "heavy",
@@ -80,7 +80,7 @@ fn rows(jobs: &JobList, plan: &JobForecast, exact: bool) -> Rows {
         "start_ns",
         "finish_ns",
     ];
-    let mut rows = Rows::new(if exact { &programs } else { &people });
+    let mut rows = TextTable::new(if exact { &programs } else { &people });
     for p in &plan.jobs {
         let time = |t: u64| length(exact, t);
         let job = &jobs.jobs[p.job.index()];
@@ -107,8 +107,8 @@ fn rows(jobs: &JobList, plan: &JobForecast, exact: bool) -> Rows {
     rows
 }
 
-fn sums(plan: &JobForecast) -> Rows {
-    let mut rows = Rows::new(&["summary", ""]);
+fn sums(plan: &JobForecast) -> TextTable {
+    let mut rows = TextTable::new(&["summary", ""]);
     let mut row = |name: &str, value: String| rows.rows.push(vec![name.into(), value]);
     row("jobs", plan.jobs.len().to_string());
     row("shuffle-heavy", plan.jobs.iter().filter(|p| p.heavy).count().to_string());

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use super::inputs::{self, Inputs, Report, draw, rack_list};
-use super::racks::Bar;
+use super::inputs::{self, PlanInputs, PlanReport, draw, rack_list};
+use super::racks::SlotsBar;
 use crate::cli::CliError;
-use crate::cli::tables::{Rows, length, percent, span};
-use crate::draw::paper::Paper;
+use crate::cli::tables::{TextTable, length, percent, span};
+use crate::draw::paper::PaperSize;
 use crate::placement::corral::{
     CorralPlan, CorralPlanOptions, Provisioning, Scenario, WideningRule, plan,
 };
@@ -19,7 +19,7 @@ use crate::workload::jobs::JobList;
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
     #[command(flatten)]
-    inputs: Inputs,
+    inputs: PlanInputs,
     /// All jobs at once and the makespan counts (batch), or at their arrivals and the mean
     /// completion time counts (online)
     #[arg(long, default_value = "batch", value_parser = inputs::scenario)]
@@ -34,7 +34,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
     #[command(flatten)]
-    paper: Paper,
+    paper: PaperSize,
 }
 
 /// Runs the subcommand.
@@ -51,14 +51,14 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     let plan = plan(&jobs.jobs, &cluster, options);
     draw((args.svg.as_ref(), &args.paper), &jobs, bars(&jobs, &plan), (cluster.racks, 1))?;
     args.inputs.show(
-        &Report::new(&jobs, cluster, &plan),
+        &PlanReport::new(&jobs, cluster, &plan),
         |exact| rows(&jobs, &plan, exact),
         &sums(&plan),
     )
 }
 
-fn bars(jobs: &JobList, plan: &CorralPlan) -> Vec<Bar> {
-    let of = |p: &crate::placement::corral::CorralJob, rack: usize| Bar {
+fn bars(jobs: &JobList, plan: &CorralPlan) -> Vec<SlotsBar> {
+    let of = |p: &crate::placement::corral::CorralJob, rack: usize| SlotsBar {
         rack,
         slots: 1,
         from: p.start.0,
@@ -69,12 +69,12 @@ fn bars(jobs: &JobList, plan: &CorralPlan) -> Vec<Bar> {
     plan.jobs.iter().flat_map(|p| p.racks.iter().map(move |r| of(p, r.index()))).collect()
 }
 
-fn rows(jobs: &JobList, plan: &CorralPlan, exact: bool) -> Rows {
+fn rows(jobs: &JobList, plan: &CorralPlan, exact: bool) -> TextTable {
     let (people, programs) = (
         ["job", "priority", "width", "racks", "start", "finish"],
         ["job", "priority", "width", "racks", "start_ns", "finish_ns"],
     );
-    let mut rows = Rows::new(if exact { &programs } else { &people });
+    let mut rows = TextTable::new(if exact { &programs } else { &people });
     for p in &plan.jobs {
         let time = |t: u64| length(exact, t);
         let name = jobs.jobs[p.job.index()].name.clone();
@@ -91,8 +91,8 @@ fn rows(jobs: &JobList, plan: &CorralPlan, exact: bool) -> Rows {
     rows
 }
 
-fn sums(plan: &CorralPlan) -> Rows {
-    let mut rows = Rows::new(&["summary", ""]);
+fn sums(plan: &CorralPlan) -> TextTable {
+    let mut rows = TextTable::new(&["summary", ""]);
     let mut row = |name: &str, value: String| rows.rows.push(vec![name.into(), value]);
     row("jobs", plan.jobs.len().to_string());
     row("makespan", span(plan.makespan));

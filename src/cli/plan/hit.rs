@@ -8,8 +8,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::lists;
-use crate::cli::tables::{self, Rows};
-use crate::cli::{CliError, Output, print, read_topology, read_workload, write_sheet};
+use crate::cli::tables::{self, TextTable};
+use crate::cli::{CliError, OutputFormat, print, read_topology, read_workload, write_sheet};
 use crate::config;
 use crate::draw;
 use crate::ids::HostId;
@@ -62,26 +62,26 @@ pub struct Args {
     svg: Option<PathBuf>,
     /// What is printed
     #[arg(short, long, value_enum, default_value_t)]
-    output: Output,
+    output: OutputFormat,
 }
 
 /// One job's plan, as `-o json` prints it.
 #[derive(Serialize)]
-struct Planned<'a> {
+struct HitJobPlan<'a> {
     name: &'a str,
     plan: HitPlan,
 }
 
 /// All plans, as `-o json` prints them.
 #[derive(Serialize)]
-struct Report<'a> {
+struct HitPlanReport<'a> {
     workload: &'a str,
     topology: &'a str,
     /// All of them, by number.
     switches: Vec<&'a str>,
     /// All of them, in the order in which `saved` has them.
     hosts: Vec<String>,
-    jobs: Vec<Planned<'a>>,
+    jobs: Vec<HitJobPlan<'a>>,
 }
 
 /// Costs of switches by tier, as 1,5,9.
@@ -126,9 +126,9 @@ pub fn run(args: &Args) -> Result<(), CliError> {
         )?;
     }
     print(&match (args.output, args.job.is_some()) {
-        (Output::Table, false) => format!("{}\n", summary(pairs(), &net, false).table()),
-        (Output::Csv, false) => summary(pairs(), &net, true).csv(),
-        (Output::Table, true) => {
+        (OutputFormat::Table, false) => format!("{}\n", summary(pairs(), &net, false).table()),
+        (OutputFormat::Csv, false) => summary(pairs(), &net, true).csv(),
+        (OutputFormat::Table, true) => {
             let (job, plan) = pairs().next().expect("the job was found");
             let (tasks, flows) =
                 (tasks(job, plan, &topology, &net), flows(plan, &topology, &net, false));
@@ -139,14 +139,17 @@ pub fn run(args: &Args) -> Result<(), CliError> {
                 summary(pairs(), &net, false).table()
             )
         }
-        (Output::Csv, true) => flows(&plans[0], &topology, &net, true).csv(),
-        (Output::Json, _) => {
+        (OutputFormat::Csv, true) => flows(&plans[0], &topology, &net, true).csv(),
+        (OutputFormat::Json, _) => {
             let switches = (0..net.len() as u32).map(|s| net.name(s)).collect();
             let hosts = topology.hosts.iter().map(|h| topology.host_name(h.id)).collect();
             let names: Vec<&str> = chosen.iter().map(|j| j.name.as_str()).collect();
-            let jobs_of =
-                names.into_iter().zip(plans).map(|(name, plan)| Planned { name, plan }).collect();
-            let report = Report {
+            let jobs_of = names
+                .into_iter()
+                .zip(plans)
+                .map(|(name, plan)| HitJobPlan { name, plan })
+                .collect();
+            let report = HitPlanReport {
                 workload: &jobs.name,
                 topology: &topology.name,
                 switches,
@@ -203,7 +206,7 @@ fn summary<'a>(
     plans: impl Iterator<Item = (&'a JobSpec, &'a HitPlan)>,
     net: &Switches,
     exact: bool,
-) -> Rows {
+) -> TextTable {
     let people = [
         "job",
         "shuffle",
@@ -230,7 +233,7 @@ fn summary<'a>(
     let typed = plans.iter().any(|(job, _)| job.edges.iter().any(|e| !e.types.are_free()));
     let mut names = if exact { programs } else { people }.to_vec();
     names.extend(typed.then_some(if exact { "types_unmet" } else { "types not met" }));
-    let mut rows = Rows::new(&names);
+    let mut rows = TextTable::new(&names);
     for (job, plan) in plans {
         let saved = 100.0 - 100.0 * plan.after as f64 / plan.before.max(1) as f64;
         let cost = |c: u128| {
@@ -304,9 +307,9 @@ fn row_of(plan: &HitPlan, stage: usize, task: u32) -> Option<&Vec<i128>> {
     plan.grades.iter().find(|g| g.stage == stage)?.saved.get(task as usize)
 }
 
-fn tasks(job: &JobSpec, plan: &HitPlan, topology: &Topology, net: &Switches) -> Rows {
+fn tasks(job: &JobSpec, plan: &HitPlan, topology: &Topology, net: &Switches) -> TextTable {
     let mut rows =
-        Rows::new(&["task", "at random", "host", "would save there", "would save most at"]);
+        TextTable::new(&["task", "at random", "host", "would save there", "would save most at"]);
     for t in &plan.tasks {
         let row = row_of(plan, t.stage, t.task);
         rows.rows.push(vec![
@@ -320,8 +323,8 @@ fn tasks(job: &JobSpec, plan: &HitPlan, topology: &Topology, net: &Switches) -> 
     rows
 }
 
-fn flows(plan: &HitPlan, topology: &Topology, net: &Switches, exact: bool) -> Rows {
-    let mut rows = Rows::new(&["from", "to", "bytes", "switches"]);
+fn flows(plan: &HitPlan, topology: &Topology, net: &Switches, exact: bool) -> TextTable {
+    let mut rows = TextTable::new(&["from", "to", "bytes", "switches"]);
     for f in &plan.flows {
         rows.rows.push(vec![
             topology.host_name(f.from),

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use super::circuits::named;
-use super::racks::{self, Bar};
-use crate::cli::tables::{self, Rows};
-use crate::cli::{CliError, Output, print, read_topology, read_workload, write_sheet};
+use super::racks::{self, SlotsBar};
+use crate::cli::tables::{self, TextTable};
+use crate::cli::{CliError, OutputFormat, print, read_topology, read_workload, write_sheet};
 use crate::config;
-use crate::draw::paper::Paper;
+use crate::draw::paper::PaperSize;
 use crate::placement::cluster::Cluster;
 use crate::placement::corral::Scenario;
 use crate::placement::latency::hybrid::ShuffleModel;
@@ -18,7 +18,7 @@ use crate::workload::jobs::JobList;
 
 /// Jobs and a cluster.
 #[derive(clap::Args, Clone, Debug)]
-pub struct Inputs {
+pub struct PlanInputs {
     /// The jobs, such as workloads/jobs-8.yaml
     pub jobs: PathBuf,
     /// The network, such as topologies/hybrid-8x2.yaml: racks, hosts, slots and rates
@@ -29,10 +29,10 @@ pub struct Inputs {
     pub elephant: Bytes,
     /// What is printed
     #[arg(short, long, value_enum, default_value_t)]
-    pub output: Output,
+    pub output: OutputFormat,
 }
 
-impl Inputs {
+impl PlanInputs {
     /// Reads both files. Where racks are not alike, the weakest counts for all, and the log says
     /// so.
     ///
@@ -65,13 +65,13 @@ impl Inputs {
     pub fn show(
         &self,
         report: &impl Serialize,
-        rows: impl Fn(bool) -> Rows,
-        sums: &Rows,
+        rows: impl Fn(bool) -> TextTable,
+        sums: &TextTable,
     ) -> Result<(), CliError> {
         print(&match self.output {
-            Output::Table => format!("{}\n\n{}\n", rows(false).table(), sums.table()),
-            Output::Json => tables::json(report),
-            Output::Csv => rows(true).csv(),
+            OutputFormat::Table => format!("{}\n\n{}\n", rows(false).table(), sums.table()),
+            OutputFormat::Json => tables::json(report),
+            OutputFormat::Csv => rows(true).csv(),
         })
     }
 }
@@ -81,9 +81,9 @@ impl Inputs {
 /// # Errors
 /// When the file cannot be written.
 pub fn draw(
-    (file, paper): (Option<&PathBuf>, &Paper),
+    (file, paper): (Option<&PathBuf>, &PaperSize),
     jobs: &JobList,
-    bars: Vec<Bar>,
+    bars: Vec<SlotsBar>,
     (racks, slots): (usize, u32),
 ) -> Result<(), CliError> {
     let names: Vec<String> = jobs.jobs.iter().map(|j| j.name.clone()).collect();
@@ -98,7 +98,7 @@ pub fn draw(
 
 /// A plan as `-o json` prints it.
 #[derive(Clone, Debug, Serialize)]
-pub struct Report<'a, P> {
+pub struct PlanReport<'a, P> {
     /// The jobs file's name.
     pub workload: &'a str,
     /// By job number.
@@ -109,7 +109,7 @@ pub struct Report<'a, P> {
     pub plan: &'a P,
 }
 
-impl<'a, P> Report<'a, P> {
+impl<'a, P> PlanReport<'a, P> {
     /// A report of a plan for jobs.
     pub fn new(jobs: &'a JobList, cluster: Cluster, plan: &'a P) -> Self {
         Self {

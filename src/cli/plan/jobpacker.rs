@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use super::inputs::{self, Inputs, Report, draw, rack_list};
-use super::racks::Bar;
+use super::inputs::{self, PlanInputs, PlanReport, draw, rack_list};
+use super::racks::SlotsBar;
 use crate::cli::CliError;
-use crate::cli::tables::{Rows, length, span};
-use crate::draw::paper::Paper;
+use crate::cli::tables::{TextTable, length, span};
+use crate::draw::paper::PaperSize;
 use crate::placement::corral::Scenario;
 use crate::placement::jobpacker::{JobPackerPlan, JobPackerPlanOptions, StagePlan, plan};
 use crate::placement::latency::hybrid::ShuffleModel;
@@ -19,7 +19,7 @@ use crate::workload::jobs::JobList;
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
     #[command(flatten)]
-    inputs: Inputs,
+    inputs: PlanInputs,
     /// All jobs at once (batch), or at their arrivals (online)
     #[arg(long, default_value = "batch", value_parser = inputs::scenario)]
     scenario: Scenario,
@@ -44,7 +44,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
     #[command(flatten)]
-    paper: Paper,
+    paper: PaperSize,
 }
 
 /// Runs the subcommand.
@@ -70,14 +70,17 @@ pub fn run(args: &Args) -> Result<(), CliError> {
         (cluster.racks, cluster.rack_slots()),
     )?;
     args.inputs.show(
-        &Report::new(&jobs, cluster, &plan),
+        &PlanReport::new(&jobs, cluster, &plan),
         |exact| rows(&jobs, &plan, exact),
         &sums(&plan),
     )
 }
 
 /// The slots that stages hold.
-pub fn bars<'a>(jobs: &JobList, stages: impl Iterator<Item = (u32, &'a StagePlan)>) -> Vec<Bar> {
+pub fn bars<'a>(
+    jobs: &JobList,
+    stages: impl Iterator<Item = (u32, &'a StagePlan)>,
+) -> Vec<SlotsBar> {
     let mut out = vec![];
     for (job, stage) in stages {
         let spec = &jobs.jobs[job as usize];
@@ -86,7 +89,7 @@ pub fn bars<'a>(jobs: &JobList, stages: impl Iterator<Item = (u32, &'a StagePlan
                 "{} {}: {} tasks, {} to {}",
                 spec.name, spec.stages[stage.stage].name, g.tasks, g.from, g.until
             );
-            out.push(Bar {
+            out.push(SlotsBar {
                 rack: g.rack.index(),
                 slots: g.containers,
                 from: g.from.0,
@@ -104,12 +107,12 @@ pub fn start(stages: &[StagePlan]) -> Time {
     stages.iter().flat_map(|s| &s.groups).map(|g| g.from).min().unwrap_or(Time::ZERO)
 }
 
-fn rows(jobs: &JobList, plan: &JobPackerPlan, exact: bool) -> Rows {
+fn rows(jobs: &JobList, plan: &JobPackerPlan, exact: bool) -> TextTable {
     let people =
         ["job", "map width", "reduce width", "data on racks", "shuffles", "start", "finish"];
     let programs =
         ["job", "map_width", "reduce_width", "data_racks", "shuffle_ns", "start_ns", "finish_ns"];
-    let mut rows = Rows::new(if exact { &programs } else { &people });
+    let mut rows = TextTable::new(if exact { &programs } else { &people });
     for p in &plan.jobs {
         let time = |t: u64| length(exact, t);
         let none = || if exact { String::new() } else { "-".into() };
@@ -127,8 +130,8 @@ fn rows(jobs: &JobList, plan: &JobPackerPlan, exact: bool) -> Rows {
     rows
 }
 
-fn sums(plan: &JobPackerPlan) -> Rows {
-    let mut rows = Rows::new(&["summary", ""]);
+fn sums(plan: &JobPackerPlan) -> TextTable {
+    let mut rows = TextTable::new(&["summary", ""]);
     let mut row = |name: &str, value: String| rows.rows.push(vec![name.into(), value]);
     row("jobs", plan.jobs.len().to_string());
     row("shuffle-heavy", plan.jobs.iter().filter(|p| p.pair.is_some()).count().to_string());

@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use super::inputs::{self, Inputs};
+use super::inputs::{self, PlanInputs};
 use crate::cli::numbers::several;
-use crate::cli::tables::{self, Rows, span};
-use crate::cli::{CliError, Output, print};
+use crate::cli::tables::{self, TextTable, span};
+use crate::cli::{CliError, OutputFormat, print};
 use crate::placement::cluster::Cluster;
 use crate::placement::latency::corral;
 use crate::placement::latency::hybrid::ShuffleModel;
@@ -22,7 +22,7 @@ use crate::workload::jobs::{JobList, JobSpec};
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
     #[command(flatten)]
-    inputs: Inputs,
+    inputs: PlanInputs,
     /// Which job of the file, by its name [default: the first]
     #[arg(long, value_name = "NAME")]
     job: Option<String>,
@@ -33,7 +33,7 @@ pub struct Args {
 }
 
 #[derive(Clone, Debug, Serialize)]
-struct Report<'a> {
+struct LatencyReport<'a> {
     job: &'a str,
     cluster: Cluster,
     shuffle_model: ShuffleModel,
@@ -53,10 +53,10 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     let corral_ns = corral::curve(job, &cluster, 0);
     let best = matrix.best().map(|c| (c.maps, c.reduces));
     print(&match args.inputs.output {
-        Output::Table => table(job, &matrix, &corral_ns),
-        Output::Csv => rows(&matrix).csv(),
-        Output::Json => {
-            let report = Report {
+        OutputFormat::Table => table(job, &matrix, &corral_ns),
+        OutputFormat::Csv => rows(&matrix).csv(),
+        OutputFormat::Json => {
+            let report = LatencyReport {
                 job: &job.name,
                 cluster,
                 shuffle_model: args.shuffle_model,
@@ -85,8 +85,9 @@ fn choose<'a>(jobs: &'a JobList, name: Option<&str>) -> Result<&'a JobSpec, CliE
     })
 }
 
-fn rows(matrix: &Matrix) -> Rows {
-    let mut rows = Rows::new(&["map_racks", "reduce_racks", "latency_ns", "circuits", "feasible"]);
+fn rows(matrix: &Matrix) -> TextTable {
+    let mut rows =
+        TextTable::new(&["map_racks", "reduce_racks", "latency_ns", "circuits", "feasible"]);
     for c in &matrix.cells {
         let cells = [
             c.maps.to_string(),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::matrix::Matrices;
 use crate::cli::tables;
-use crate::draw::{Anchor, Ink, Pen, Point, Shape, Sheet, colour, font};
+use crate::draw::{Anchor, Ink, MarkShape, Pen, Point, Sheet, colour, font};
 use crate::paths::Switches;
 use crate::placement::hit::plan::HitPlan;
 use crate::topology::Topology;
@@ -79,9 +79,9 @@ impl Places {
 
 /// Bytes over each link of the planned flows: between two switches by number, lower first, and at
 /// each host.
-type Loads = (BTreeMap<(u32, u32), u128>, BTreeMap<usize, u128>);
+type LinkLoads = (BTreeMap<(u32, u32), u128>, BTreeMap<usize, u128>);
 
-fn loads(net: &Switches, plans: &[&HitPlan]) -> Loads {
+fn loads(net: &Switches, plans: &[&HitPlan]) -> LinkLoads {
     let (mut links, mut hosts) = (BTreeMap::new(), BTreeMap::new());
     for f in plans.iter().flat_map(|p| &p.flows) {
         let own = |h| Some(net.stands(h)).filter(|&s| net.tier(s) == Tier::Server);
@@ -144,7 +144,7 @@ fn links(
     topology: &Topology,
     net: &Switches,
     places: &Places,
-    (between, of_hosts): &Loads,
+    (between, of_hosts): &LinkLoads,
 ) {
     let most = between.values().chain(of_hosts.values()).copied().max().unwrap_or(0).max(1);
     let mut line = |(a, b): (Point, Point), bytes: u128, what: &str| {
@@ -189,7 +189,7 @@ fn switches(sheet: &mut Sheet, net: &Switches, places: &Places) {
             .map(|p| (p.0 - x).abs())
             .fold(f64::INFINITY, f64::min);
         let wide = (beside - 4.0).clamp(6.0, BOX.1);
-        let shape = Shape::Rect((x - wide / 2.0, y - BOX.0 / 2.0), wide, BOX.0);
+        let shape = MarkShape::Rect((x - wide / 2.0, y - BOX.0 / 2.0), wide, BOX.0);
         sheet.fill(shape, Ink::WHITE).edged(Pen::new(GREYS.1, 1.0)).says(net.name(switch));
         if let Some(size) = font::fitting(net.name(switch), TEXT.0, wide - 3.0, TEXT.1) {
             sheet.text((x, y), size, Anchor::Middle, net.name(switch)).says(net.name(switch));
@@ -202,11 +202,11 @@ fn hosts(sheet: &mut Sheet, topology: &Topology, places: &Places, by_host: &Task
     for h in &topology.hosts {
         let (x, y) = places.hosts[h.id.index()];
         sheet
-            .fill(Shape::Rect((x - 4.0, y - 4.0), 8.0, 8.0), GREYS.1)
+            .fill(MarkShape::Rect((x - 4.0, y - 4.0), 8.0, 8.0), GREYS.1)
             .says(topology.host_name(h.id));
         for (k, (receives, what)) in by_host.get(&h.id.index()).into_iter().flatten().enumerate() {
             let corner = (x - 4.5, y + 10.0 + TASK * k as f64);
-            sheet.fill(Shape::Rect(corner, 9.0, 9.0), shade(*receives)).says(what.as_str());
+            sheet.fill(MarkShape::Rect(corner, 9.0, 9.0), shade(*receives)).says(what.as_str());
         }
     }
 }

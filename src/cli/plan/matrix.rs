@@ -2,7 +2,7 @@
 //! the task would save there.
 
 use crate::cli::tables;
-use crate::draw::{Anchor, Ink, Pen, Shape, Sheet, colour, font};
+use crate::draw::{Anchor, Ink, MarkShape, Pen, Sheet, colour, font};
 use crate::ids::HostId;
 use crate::placement::hit::plan::{Grades, HitPlan};
 use crate::topology::Topology;
@@ -84,7 +84,7 @@ impl<'a> Matrices<'a> {
                 for run in runs(row, self.topology) {
                     let (first, last) =
                         (columns[run.hosts.0.index()], columns[run.hosts.1.index()]);
-                    let shape = Shape::Rect((first - wide / 2.0, y), last - first + wide, ROW);
+                    let shape = MarkShape::Rect((first - wide / 2.0, y), last - first + wide, ROW);
                     sheet
                         .fill(shape, shade(run.saved, most))
                         .says(format!("{name} on {}", self.told(&run)));
@@ -97,7 +97,7 @@ impl<'a> Matrices<'a> {
                 if let Some(host) = host {
                     let corner = (columns[host.index()] - wide / 2.0, y);
                     sheet
-                        .stroke(Shape::Rect(corner, wide, ROW), Pen::new(Ink::BLACK, 1.0))
+                        .stroke(MarkShape::Rect(corner, wide, ROW), Pen::new(Ink::BLACK, 1.0))
                         .says(format!("{name} goes here"));
                 }
                 y += ROW;
@@ -106,7 +106,7 @@ impl<'a> Matrices<'a> {
     }
 
     /// What a run of hosts is to a task, in words.
-    fn told(&self, run: &Run) -> String {
+    fn told(&self, run: &HostRun) -> String {
         let (first, last) =
             (self.topology.host_name(run.hosts.0), self.topology.host_name(run.hosts.1));
         let hosts = if first == last { first } else { format!("{first}..{last}") };
@@ -130,19 +130,19 @@ fn heading((job, plan, grades): (&JobSpec, &HitPlan, &Grades)) -> String {
 }
 
 /// Neighbouring hosts that are worth the same to a task.
-struct Run {
+struct HostRun {
     hosts: (HostId, HostId),
     /// What is saved there; `None`: they have no slot.
     saved: Option<i128>,
 }
 
-fn runs(row: &[i128], topology: &Topology) -> Vec<Run> {
-    let mut all: Vec<Run> = vec![];
+fn runs(row: &[i128], topology: &Topology) -> Vec<HostRun> {
+    let mut all: Vec<HostRun> = vec![];
     for h in &topology.hosts {
         let saved = (h.slots > 0).then(|| row[h.id.index()]);
         match all.last_mut().filter(|run| run.saved == saved) {
             Some(run) => run.hosts.1 = h.id,
-            None => all.push(Run { hosts: (h.id, h.id), saved }),
+            None => all.push(HostRun { hosts: (h.id, h.id), saved }),
         }
     }
     all

@@ -1,11 +1,11 @@
 //! Racks over time: a row a rack, as high as its slots; a job is a colour.
 
-use crate::draw::gantt::{self, Rows};
+use crate::draw::gantt::{self, GanttChart};
 use crate::draw::many;
 
 /// Slots of a rack that one job holds for a time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Bar {
+pub struct SlotsBar {
     /// Which rack.
     pub rack: usize,
     /// How many of its slots.
@@ -22,14 +22,14 @@ pub struct Bar {
 
 /// Consecutive slots of a bar.
 struct Piece<'a> {
-    bar: &'a Bar,
+    bar: &'a SlotsBar,
     first: usize,
     count: usize,
 }
 
 /// Gives bars slots of their racks, first free slots first: bars that never hold more slots than
 /// there are always find them.
-fn pieces(bars: &[Bar], racks: usize, slots: u32) -> Vec<Piece<'_>> {
+fn pieces(bars: &[SlotsBar], racks: usize, slots: u32) -> Vec<Piece<'_>> {
     let mut free = vec![vec![0u64; slots as usize]; racks];
     let mut out = vec![];
     for bar in bars {
@@ -53,11 +53,11 @@ fn pieces(bars: &[Bar], racks: usize, slots: u32) -> Vec<Piece<'_>> {
 }
 
 /// The chart of `racks` racks of `slots` slots; jobs' `names` are by their numbers.
-pub fn chart(names: &[String], mut bars: Vec<Bar>, racks: usize, slots: u32) -> Rows {
+pub fn chart(names: &[String], mut bars: Vec<SlotsBar>, racks: usize, slots: u32) -> GanttChart {
     bars.sort_by_key(|b| (b.from, b.rack));
     let end = bars.iter().map(|b| b.until).max().unwrap_or(0);
     let slots = slots.max(1);
-    let bar = |Piece { bar, first, count }: Piece<'_>| gantt::Bar {
+    let bar = |Piece { bar, first, count }: Piece<'_>| gantt::GanttBar {
         row: bar.rack as f64 + first as f64 / f64::from(slots),
         height: count as f64 / f64::from(slots),
         from: bar.from,
@@ -67,7 +67,7 @@ pub fn chart(names: &[String], mut bars: Vec<Bar>, racks: usize, slots: u32) -> 
         title: bar.title.clone(),
     };
     let bars = pieces(&bars, racks, slots).into_iter().map(bar).collect();
-    Rows {
+    GanttChart {
         names: (0..racks).map(|r| format!("r{r}")).collect(),
         bars,
         end,
@@ -81,8 +81,14 @@ mod tests {
 
     #[test]
     fn every_bar_gets_all_its_slots_and_none_twice() {
-        let bar =
-            |slots, from, until, job| Bar { rack: 0, slots, from, until, job, title: "a<b".into() };
+        let bar = |slots, from, until, job| SlotsBar {
+            rack: 0,
+            slots,
+            from,
+            until,
+            job,
+            title: "a<b".into(),
+        };
         let bars = [bar(2, 0, 10, 0), bar(1, 0, 5, 1), bar(2, 5, 9, 2), bar(4, 10, 12, 3)];
         let p = pieces(&bars, 1, 4);
         let of = |job| {

@@ -1,10 +1,10 @@
 //! Empirical distribution functions of completion times, several in one chart.
 
-use super::input::Times;
+use super::input::CompletionTimes;
 use crate::cli::tables;
 use crate::draw::Sheet;
 use crate::draw::axis::Axis;
-use crate::draw::chart::{Chart, Key, Look, Sample, pen};
+use crate::draw::chart::{Chart, ChartStyle, LegendKey, LegendSample, pen};
 use crate::runtime::spans::percentile;
 use crate::units::Span;
 
@@ -12,10 +12,10 @@ use crate::units::Span;
 pub struct Cdf {
     axis: &'static str,
     things: &'static str,
-    lines: Vec<Line>,
+    lines: Vec<CdfCurve>,
 }
 
-struct Line {
+struct CdfCurve {
     name: String,
     /// Finished ones, sorted, in nanoseconds.
     times: Vec<f64>,
@@ -25,8 +25,12 @@ struct Line {
 
 impl Cdf {
     /// Lines of times by name; what never finished keeps a line below 100 %.
-    pub fn new(axis: &'static str, things: &'static str, all: Vec<(String, Times)>) -> Self {
-        let line = |(name, times): (String, Times)| {
+    pub fn new(
+        axis: &'static str,
+        things: &'static str,
+        all: Vec<(String, CompletionTimes)>,
+    ) -> Self {
+        let line = |(name, times): (String, CompletionTimes)| {
             let mut done: Vec<Span> = times.iter().flatten().copied().collect();
             done.sort_unstable();
             let mut name = format!(
@@ -37,13 +41,13 @@ impl Cdf {
             if done.len() < times.len() {
                 name += &format!(", {} of {} unfinished", times.len() - done.len(), times.len());
             }
-            Line { name, times: done.iter().map(|s| s.0 as f64).collect(), all: times.len() }
+            CdfCurve { name, times: done.iter().map(|s| s.0 as f64).collect(), all: times.len() }
         };
         Self { axis, things, lines: all.into_iter().map(line).collect() }
     }
 
     /// Steps of one line, drawn on to `end`.
-    fn steps(line: &Line, start: f64, end: f64) -> Vec<(f64, f64)> {
+    fn steps(line: &CdfCurve, start: f64, end: f64) -> Vec<(f64, f64)> {
         let mut points = vec![(start, 0.0)];
         let mut share = 0.0;
         for (k, &x) in line.times.iter().enumerate() {
@@ -56,7 +60,7 @@ impl Cdf {
     }
 
     /// The chart.
-    pub fn draw(&self, look: &Look) -> Sheet {
+    pub fn draw(&self, look: &ChartStyle) -> Sheet {
         let all = || self.lines.iter().flat_map(|l| l.times.iter().copied()).filter(|t| *t > 0.0);
         let most = all().fold(0.0, f64::max).max(1.0);
         let least = all().fold(most, f64::min);
@@ -65,7 +69,7 @@ impl Cdf {
             .lines
             .iter()
             .enumerate()
-            .map(|(k, l)| Key { label: l.name.clone(), sample: Sample::Line(pens(k)) });
+            .map(|(k, l)| LegendKey { label: l.name.clone(), sample: LegendSample::Line(pens(k)) });
         let time = |room| {
             if look.log {
                 Axis::log_time(self.axis, least, most, room)

@@ -7,7 +7,7 @@ use serde::Deserialize as _;
 use serde_json::Value;
 
 use crate::api::wire::What;
-use crate::cli::apart::{Keys, Pool};
+use crate::cli::apart::{Pool, RunKeys};
 use crate::cli::event_log;
 use crate::cli::results;
 use crate::cli::timeline::Timeline;
@@ -22,13 +22,13 @@ use crate::units::{Span, Time};
 pub const ABOUT: [&str; 5] = ["policy", "placement", "workload", "topology", "mechanism"];
 
 /// Completion times; `None` for what never finished.
-pub type Times = Vec<Option<Span>>;
+pub type CompletionTimes = Vec<Option<Span>>;
 /// A line of points by time.
 pub type Points = Vec<(Time, f64)>;
 
 /// A circuit in a chart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Bar {
+pub struct CircuitBar {
     /// Its plane.
     pub plane: u32,
     /// Sending rack.
@@ -49,16 +49,16 @@ pub struct Bar {
 
 /// Circuits and the time that the file covers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Circuits {
+pub struct CircuitBars {
     /// By plane, input and time.
-    pub bars: Vec<Bar>,
+    pub bars: Vec<CircuitBar>,
     /// End of the file's time.
     pub end: Time,
 }
 
 /// A file that was read.
 #[derive(Clone, Debug, Default)]
-pub struct Input {
+pub struct PlotInput {
     /// Its name.
     pub file: String,
     /// How many runs it is of.
@@ -66,7 +66,7 @@ pub struct Input {
     /// Values of [`ABOUT`], as far as it has them.
     pub about: Vec<String>,
     /// What tells it from others, but for its file.
-    pub keys: Keys,
+    pub keys: RunKeys,
     /// By run: why it is not what its name says.
     pub caveats: Vec<Vec<Caveat>>,
     /// What the run was drawn from, if the file says it.
@@ -74,11 +74,11 @@ pub struct Input {
     /// Of a live result: its zero by the daemon's clock, which is that of its event log.
     pub zero: Option<Time>,
     /// Completion times of its coflows.
-    pub ccts: Option<Times>,
+    pub ccts: Option<CompletionTimes>,
     /// Completion times of its jobs.
-    pub jcts: Option<Times>,
+    pub jcts: Option<CompletionTimes>,
     /// Its circuits.
-    pub circuits: Option<Circuits>,
+    pub circuits: Option<CircuitBars>,
     /// Bytes that the controller saw.
     pub demand: Option<Points>,
     /// What its links carried over time.
@@ -87,7 +87,7 @@ pub struct Input {
     pub timeline: Option<Timeline>,
 }
 
-impl Input {
+impl PlotInput {
     /// Whether another input differs in its seed alone, and in what is pooled, and has the same
     /// things.
     pub fn is_like(&self, other: &Self) -> bool {
@@ -138,14 +138,14 @@ impl Input {
         let zero = self.zero.unwrap_or_default();
         let own = |at: Time| Time(at.since(zero).0);
         self.circuits = log.circuits.map(|c| {
-            let moved = |b: Bar| Bar {
+            let moved = |b: CircuitBar| CircuitBar {
                 setup_at: own(b.setup_at),
                 up_from: own(b.up_from),
                 until: own(b.until),
                 ..b
             };
             let bars = c.bars.into_iter().filter(|b| b.until > zero).map(moved).collect();
-            Circuits { bars, end: own(c.end) }
+            CircuitBars { bars, end: own(c.end) }
         });
         self.demand = log
             .demand
@@ -172,19 +172,20 @@ impl Input {
 ///
 /// # Errors
 /// What it is not.
-pub fn read(text: &str, file: &str, pool: &Pool) -> Result<Vec<Input>, String> {
+pub fn read(text: &str, file: &str, pool: &Pool) -> Result<Vec<PlotInput>, String> {
     let first = text.lines().find(|l| !l.trim().is_empty()).unwrap_or("");
-    let headed = event_log::Head::read(first).map_err(|why| format!("{file}: {why}"))?.is_some();
+    let headed =
+        event_log::EventLogHead::read(first).map_err(|why| format!("{file}: {why}"))?.is_some();
     let is_log = headed || event_log::is_of_jobs(first) || event_log::read(first).is_ok();
     let inputs = if is_log { vec![log(text, file)?] } else { whole(text, file, pool)? };
-    Ok(inputs.into_iter().map(|i| Input { file: file.into(), ..i }).collect())
+    Ok(inputs.into_iter().map(|i| PlotInput { file: file.into(), ..i }).collect())
 }
 
 /// Results with their event logs, where both are among `all`: of several logs that may be a
 /// result's, that of its name, else the first. `of`: the input of an item.
-pub fn paired<T>(mut all: Vec<T>, of: impl Fn(&mut T) -> &mut Input) -> Vec<T> {
-    let mut inputs: Vec<Input> = all.iter_mut().map(|item| of(item).clone()).collect();
-    let name = |i: &Input| Path::new(&i.file).with_extension("");
+pub fn paired<T>(mut all: Vec<T>, of: impl Fn(&mut T) -> &mut PlotInput) -> Vec<T> {
+    let mut inputs: Vec<PlotInput> = all.iter_mut().map(|item| of(item).clone()).collect();
+    let name = |i: &PlotInput| Path::new(&i.file).with_extension("");
     let mut joined = vec![];
     for k in (0..all.len()).filter(|&k| inputs[k].is_log()).collect::<Vec<_>>() {
         let log = inputs[k].clone();
@@ -204,8 +205,8 @@ pub fn paired<T>(mut all: Vec<T>, of: impl Fn(&mut T) -> &mut Input) -> Vec<T> {
 
 /// Runs that differ in their seed alone, or in what is pooled, as one, in the order in which they
 /// first appear.
-pub fn pooled(all: Vec<Input>, pool: &Pool) -> Vec<Input> {
-    let mut pools: Vec<Input> = vec![];
+pub fn pooled(all: Vec<PlotInput>, pool: &Pool) -> Vec<PlotInput> {
+    let mut pools: Vec<PlotInput> = vec![];
     for mut input in all {
         // The workload's name may end with the seed that it was drawn from.
         if let Some(workload) = input.about.get_mut(2) {
@@ -220,8 +221,8 @@ pub fn pooled(all: Vec<Input>, pool: &Pool) -> Vec<Input> {
     pools
 }
 
-fn log(text: &str, file: &str) -> Result<Input, String> {
-    let (mut circuits, mut demand, mut head) = (Circuits::default(), Points::new(), None);
+fn log(text: &str, file: &str) -> Result<PlotInput, String> {
+    let (mut circuits, mut demand, mut head) = (CircuitBars::default(), Points::new(), None);
     // By plane, input and start: the places of circuits.
     let mut places: std::collections::BTreeMap<(u32, u32, Time), usize> = Default::default();
     for (k, line) in text.lines().enumerate().filter(|l| !l.1.trim().is_empty()) {
@@ -229,8 +230,8 @@ fn log(text: &str, file: &str) -> Result<Input, String> {
             Ok(record) => record,
             Err(_) if event_log::is_of_jobs(line) => continue,
             // Logs that were moved away while they grew begin with a head each.
-            Err(_) if event_log::Head::read(line).is_ok_and(|h| h.is_some()) => {
-                head = head.or(event_log::Head::read(line).ok().flatten());
+            Err(_) if event_log::EventLogHead::read(line).is_ok_and(|h| h.is_some()) => {
+                head = head.or(event_log::EventLogHead::read(line).ok().flatten());
                 continue;
             }
             Err(e) => {
@@ -257,7 +258,7 @@ fn log(text: &str, file: &str) -> Result<Input, String> {
                 let (setup_at, up_from, until) =
                     (Time(setup_at_ns), Time(up_from_ns), until_ns.map_or(Time::MAX, Time));
                 places.insert((plane, input, up_from), circuits.bars.len());
-                circuits.bars.push(Bar {
+                circuits.bars.push(CircuitBar {
                     plane,
                     input,
                     setup_at,
@@ -285,10 +286,16 @@ fn log(text: &str, file: &str) -> Result<Input, String> {
     let about = head.map_or_else(Vec::new, |h| {
         vec![h.policy, String::new(), h.workload.unwrap_or_default(), h.topology, h.mechanism]
     });
-    Ok(Input { about, seed, circuits: Some(circuits), demand: Some(demand), ..Input::default() })
+    Ok(PlotInput {
+        about,
+        seed,
+        circuits: Some(circuits),
+        demand: Some(demand),
+        ..PlotInput::default()
+    })
 }
 
-fn whole(text: &str, file: &str, pool: &Pool) -> Result<Vec<Input>, String> {
+fn whole(text: &str, file: &str, pool: &Pool) -> Result<Vec<PlotInput>, String> {
     let read = json::read(
         text,
         file,
@@ -304,7 +311,7 @@ fn whole(text: &str, file: &str, pool: &Pool) -> Result<Vec<Input>, String> {
     }
 }
 
-fn one(value: &Value, file: &str) -> Result<Input, String> {
+fn one(value: &Value, file: &str) -> Result<PlotInput, String> {
     let text_of = |key: &str| value[key].as_str().unwrap_or("").to_owned();
     let times = |list: &str, key: &str| {
         let all = value[list].as_array()?;
@@ -319,9 +326,9 @@ fn one(value: &Value, file: &str) -> Result<Input, String> {
         ("topology", &topology),
         ("workload", without_seed(&workload)),
     ];
-    Ok(Input {
+    Ok(PlotInput {
         about: ABOUT.iter().map(|k| text_of(k)).collect(),
-        keys: Keys::new(&base, map("options"), map("settings")),
+        keys: RunKeys::new(&base, map("options"), map("settings")),
         caveats: vec![caveats(value)],
         ccts: times("coflows", "cct_ns"),
         jcts: times("jobs", "jct_ns"),
@@ -331,7 +338,7 @@ fn one(value: &Value, file: &str) -> Result<Input, String> {
         zero: value["zero_ns"].as_u64().map(Time),
         utilisation: part(value, "utilisation").map_err(|e| format!("{file}: {e}"))?,
         timeline: timeline(value).map_err(|e| format!("{file}: {e}"))?,
-        ..Input::default()
+        ..PlotInput::default()
     })
 }
 
@@ -349,14 +356,14 @@ fn caveats(value: &Value) -> Vec<Caveat> {
 }
 
 /// The circuits of `plan circuits -o json`.
-fn plan(value: &Value) -> Option<Circuits> {
+fn plan(value: &Value) -> Option<CircuitBars> {
     let bar = |c: &Value| {
         let rack = |key: &str| c[key].as_u64().and_then(|v| u32::try_from(v).ok());
         let time = |key: &str| c[key].as_u64().map(Time);
         let (setup_at, up_from, until) =
             (time("setup_at_ns")?, time("up_from_ns")?, time("until_ns")?);
         let (plane, input, output) = (rack("plane")?, rack("from")?, rack("to")?);
-        Some(Bar {
+        Some(CircuitBar {
             plane,
             input,
             setup_at,
@@ -367,10 +374,11 @@ fn plan(value: &Value) -> Option<Circuits> {
             demand: None,
         })
     };
-    let mut bars = value["circuits"].as_array()?.iter().map(bar).collect::<Option<Vec<Bar>>>()?;
+    let mut bars =
+        value["circuits"].as_array()?.iter().map(bar).collect::<Option<Vec<CircuitBar>>>()?;
     bars.sort_unstable();
     let end = bars.iter().map(|b| b.until).max().unwrap_or(Time::ZERO);
-    Some(Circuits { bars, end })
+    Some(CircuitBars { bars, end })
 }
 
 /// The tasks of a run of jobs.

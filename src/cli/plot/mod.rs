@@ -3,17 +3,17 @@
 
 use std::path::{Path, PathBuf};
 
-use super::apart::{self, Grouping, Keys, Pool};
+use super::apart::{self, Grouping, Pool, RunKeys};
 use super::compare::groups;
 use super::log::say;
 use super::{CliError, can_draw, print, results, rows, write_sheet};
 use crate::draw::Sheet;
-use crate::draw::chart::Look;
-use crate::draw::gantt::Rows;
-use crate::draw::paper::Paper;
+use crate::draw::chart::ChartStyle;
+use crate::draw::gantt::GanttChart;
+use crate::draw::paper::PaperSize;
 use crate::runtime::report::caveats::explained;
 use crate::runtime::study::AnyResult;
-use input::Input;
+use input::PlotInput;
 
 mod cdf;
 pub(super) mod circuits;
@@ -32,7 +32,7 @@ pub struct Args {
     files: Vec<PathBuf>,
     /// What is drawn [default: cct of results, circuits of event logs and plans]
     #[arg(long, value_enum)]
-    kind: Option<Kind>,
+    kind: Option<ChartKind>,
     /// Where to; the name ends in .svg, .png or .pdf, or is `-`: stdout, as SVG
     #[arg(long, value_name = "FILE", default_value = "plot.svg")]
     to: PathBuf,
@@ -60,12 +60,12 @@ pub struct Args {
     #[command(flatten)]
     pool: Pool,
     #[command(flatten)]
-    paper: Paper,
+    paper: PaperSize,
 }
 
 /// What is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Kind {
+pub enum ChartKind {
     /// Share of the coflows that are finished within a time
     Cct,
     /// Share of the jobs that are finished within a time
@@ -97,7 +97,7 @@ pub fn run(a: &Args) -> Result<(), CliError> {
     if a.to != Path::new("-") {
         can_draw(&a.to)?;
     }
-    if a.kind == Some(Kind::Sweep) {
+    if a.kind == Some(ChartKind::Sweep) {
         if a.log_scale {
             return Err(CliError::Usage(
                 "--log-scale is not of --kind sweep, whose axis follows its values".into(),
@@ -106,7 +106,7 @@ pub fn run(a: &Args) -> Result<(), CliError> {
         let read = all_results(&a.files)?;
         let swept =
             swept::Swept::new(&read, &a.pool, &a.label, (a.x.as_deref(), a.figure.as_deref()))?;
-        let look = Look {
+        let look = ChartStyle {
             title: a.title.clone().unwrap_or_else(|| swept.title()),
             log: false,
             paper: a.paper.clone(),
@@ -122,9 +122,16 @@ pub fn run(a: &Args) -> Result<(), CliError> {
     }
     a.pool.check(inputs.iter().map(|i| &i.keys))?;
     let inputs = input::paired(inputs, |i| i);
-    let kind = a.kind.unwrap_or(if inputs[0].ccts.is_some() { Kind::Cct } else { Kind::Circuits });
+    let kind = a.kind.unwrap_or(if inputs[0].ccts.is_some() {
+        ChartKind::Cct
+    } else {
+        ChartKind::Circuits
+    });
     if a.log_scale
-        && !matches!(kind, Kind::Cct | Kind::Jct | Kind::Normalised | Kind::NormalisedP95)
+        && !matches!(
+            kind,
+            ChartKind::Cct | ChartKind::Jct | ChartKind::Normalised | ChartKind::NormalisedP95
+        )
     {
         return Err(CliError::Usage(
             "--log-scale is of completion times: --kind cct, jct, normalised or normalised-p95"
@@ -133,13 +140,13 @@ pub fn run(a: &Args) -> Result<(), CliError> {
     }
     let title = a.title.clone().unwrap_or_else(|| title(kind, &inputs));
     let chart = match kind {
-        Kind::Normalised | Kind::NormalisedP95 => {
-            Chart::Bars(bars(a, kind == Kind::NormalisedP95)?)
+        ChartKind::Normalised | ChartKind::NormalisedP95 => {
+            ChartData::Bars(bars(a, kind == ChartKind::NormalisedP95)?)
         }
-        _ => Chart::of(kind, &inputs, labels(&inputs, &a.label)?, &a.link)
+        _ => ChartData::of(kind, &inputs, labels(&inputs, &a.label)?, &a.link)
             .map_err(CliError::Invalid)?,
     };
-    let look = Look { title, log: a.log_scale, paper: a.paper.clone() };
+    let look = ChartStyle { title, log: a.log_scale, paper: a.paper.clone() };
     write(a, &chart.draw(&look))
 }
 
@@ -165,7 +172,7 @@ fn bars(a: &Args, p95: bool) -> Result<normalised::Bars, CliError> {
 }
 
 /// A file's inputs; of a directory of results, one for all that differ in their seed alone.
-fn read(file: &Path, pool: &Pool) -> Result<Vec<Input>, CliError> {
+fn read(file: &Path, pool: &Pool) -> Result<Vec<PlotInput>, CliError> {
     let of = |file: &Path| {
         input::read(&rows::text(file)?, &file.display().to_string(), pool)
             .map_err(CliError::Invalid)
@@ -173,9 +180,9 @@ fn read(file: &Path, pool: &Pool) -> Result<Vec<Input>, CliError> {
     if !file.is_dir() {
         return of(file);
     }
-    let all: Vec<Vec<Input>> =
+    let all: Vec<Vec<PlotInput>> =
         results::files_in(file)?.iter().map(|f| of(f)).collect::<Result<_, _>>()?;
-    let all: Vec<Input> = all.into_iter().flatten().collect();
+    let all: Vec<PlotInput> = all.into_iter().flatten().collect();
     let mut pools = input::pooled(all, pool);
     pools.iter_mut().for_each(|p| p.file = file.display().to_string());
     if pools.is_empty() {
@@ -186,29 +193,33 @@ fn read(file: &Path, pool: &Pool) -> Result<Vec<Input>, CliError> {
 }
 
 /// A chart with its data.
-enum Chart {
+enum ChartData {
     Cdf(cdf::Cdf),
-    Lines(series::Lines),
-    Rows(Rows),
+    Lines(series::LineChart),
+    Rows(GanttChart),
     Bars(normalised::Bars),
 }
 
-impl Chart {
+impl ChartData {
     fn of(
-        kind: Kind,
-        inputs: &[Input],
+        kind: ChartKind,
+        inputs: &[PlotInput],
         labels: Vec<String>,
         links: &[String],
     ) -> Result<Self, String> {
-        let lacks =
-            |i: &Input, what: &str| format!("{}: no {what} in it; it has: {}", i.file, i.holds());
+        let lacks = |i: &PlotInput, what: &str| {
+            format!("{}: no {what} in it; it has: {}", i.file, i.holds())
+        };
         let named = inputs.iter().zip(labels);
         let only = |what: &str| {
             if let [one] = inputs { Ok(one) } else { Err(format!("{what} are drawn of one file")) }
         };
         match kind {
             // Those that are drawn of comparisons are drawn above.
-            Kind::Cct | Kind::Normalised | Kind::NormalisedP95 | Kind::Sweep => {
+            ChartKind::Cct
+            | ChartKind::Normalised
+            | ChartKind::NormalisedP95
+            | ChartKind::Sweep => {
                 let all = named.map(|(i, l)| {
                     i.ccts.clone().map(|c| (l, c)).ok_or_else(|| lacks(i, "coflows"))
                 });
@@ -218,7 +229,7 @@ impl Chart {
                     all.collect::<Result<_, _>>()?,
                 )))
             }
-            Kind::Jct => {
+            ChartKind::Jct => {
                 let all = named
                     .map(|(i, l)| i.jcts.clone().map(|c| (l, c)).ok_or_else(|| lacks(i, "jobs")));
                 Ok(Self::Cdf(cdf::Cdf::new(
@@ -227,13 +238,13 @@ impl Chart {
                     all.collect::<Result<_, _>>()?,
                 )))
             }
-            Kind::Utilisation => {
-                let unknown = |i: &Input| {
+            ChartKind::Utilisation => {
+                let unknown = |i: &PlotInput| {
                     i.utilisation
                         .as_ref()
                         .and_then(|u| links.iter().find(|n| u.links.iter().all(|l| l.name != **n)))
                 };
-                let what = |i: &Input| {
+                let what = |i: &PlotInput| {
                     unknown(i)
                         .map_or("utilisation or circuits".into(), |name| format!("link {name}"))
                 };
@@ -241,7 +252,7 @@ impl Chart {
                 let prefix = |label: String| {
                     if inputs.len() > 1 { format!("{label}: ") } else { String::new() }
                 };
-                let of = |i: &Input, l: String| {
+                let of = |i: &PlotInput, l: String| {
                     if unknown(i).is_some() {
                         None
                     } else {
@@ -253,21 +264,21 @@ impl Chart {
                 // An event log tells which ports had light, and not what they carried.
                 let carried = inputs.iter().any(|i| i.utilisation.is_some());
                 let axis = if carried { "Utilisation" } else { "OCS ports with light" };
-                Ok(Self::Lines(series::Lines { axis: axis.into(), percent: true, lines: all }))
+                Ok(Self::Lines(series::LineChart { axis: axis.into(), percent: true, lines: all }))
             }
-            Kind::Demand => {
+            ChartKind::Demand => {
                 let named =
                     named.map(|(i, l)| (i, if inputs.len() > 1 { l } else { String::new() }));
                 let all = named.map(|(i, l)| {
                     i.demand.clone().map(|d| (l, d)).ok_or_else(|| lacks(i, "event log"))
                 });
-                Ok(Self::Lines(series::Lines {
+                Ok(Self::Lines(series::LineChart {
                     axis: "Demand".into(),
                     percent: false,
                     lines: all.collect::<Result<_, _>>()?,
                 }))
             }
-            Kind::Circuits => {
+            ChartKind::Circuits => {
                 let input = only("circuits")?;
                 let what = "circuits (give the event log of run or simulate --events, or plan circuits -o json)";
                 input
@@ -276,7 +287,7 @@ impl Chart {
                     .map(|c| Self::Rows(circuits::chart(c)))
                     .ok_or_else(|| lacks(input, what))
             }
-            Kind::Timeline => {
+            ChartKind::Timeline => {
                 let input = only("tasks")?;
                 let lacking = || {
                     lacks(
@@ -289,7 +300,7 @@ impl Chart {
         }
     }
 
-    fn draw(&self, look: &Look) -> Sheet {
+    fn draw(&self, look: &ChartStyle) -> Sheet {
         match self {
             Self::Cdf(c) => c.draw(look),
             Self::Lines(c) => c.draw(look),
@@ -300,7 +311,7 @@ impl Chart {
 }
 
 /// What tells lines apart, as rows of comparisons are named; with the caveats of their runs.
-pub(super) fn labels(inputs: &[Input], given: &[String]) -> Result<Vec<String>, CliError> {
+pub(super) fn labels(inputs: &[PlotInput], given: &[String]) -> Result<Vec<String>, CliError> {
     if !given.is_empty() {
         let fits = given.len() == inputs.len();
         let marked =
@@ -312,35 +323,35 @@ pub(super) fn labels(inputs: &[Input], given: &[String]) -> Result<Vec<String>, 
         };
     }
     let files = apart::files(&inputs.iter().map(|i| Path::new(&i.file)).collect::<Vec<_>>());
-    let keys: Vec<Keys> =
+    let keys: Vec<RunKeys> =
         inputs.iter().zip(&files).map(|(i, file)| i.keys.clone().in_file(file)).collect();
     let names = apart::labels(&keys.iter().collect::<Vec<_>>());
     let distinct: std::collections::BTreeSet<&String> = names.iter().collect();
     let names = if distinct.len() == names.len() { names } else { files };
-    let told = |(name, input): (String, &Input)| {
+    let told = |(name, input): (String, &PlotInput)| {
         let runs = if input.runs > 1 { format!("{name}, {} runs", input.runs) } else { name };
         explained(&runs, &input.caveats())
     };
     Ok(names.into_iter().zip(inputs).map(told).collect())
 }
 
-fn stem(i: &Input) -> String {
+fn stem(i: &PlotInput) -> String {
     PathBuf::from(&i.file).file_stem().map_or(i.file.clone(), |s| s.to_string_lossy().into_owned())
 }
 
-fn title(kind: Kind, inputs: &[Input]) -> String {
+fn title(kind: ChartKind, inputs: &[PlotInput]) -> String {
     let what = match kind {
-        Kind::Cct => "Coflow completion times",
-        Kind::Jct => "Job completion times",
-        Kind::Normalised | Kind::NormalisedP95 => "Normalised completion times",
-        Kind::Utilisation if inputs.iter().all(|i| i.utilisation.is_none()) => {
+        ChartKind::Cct => "Coflow completion times",
+        ChartKind::Jct => "Job completion times",
+        ChartKind::Normalised | ChartKind::NormalisedP95 => "Normalised completion times",
+        ChartKind::Utilisation if inputs.iter().all(|i| i.utilisation.is_none()) => {
             "OCS ports with light"
         }
-        Kind::Utilisation => "Utilisation",
-        Kind::Demand => "Demand",
-        Kind::Circuits => "Circuits",
-        Kind::Timeline => "Tasks",
-        Kind::Sweep => "Sweep",
+        ChartKind::Utilisation => "Utilisation",
+        ChartKind::Demand => "Demand",
+        ChartKind::Circuits => "Circuits",
+        ChartKind::Timeline => "Tasks",
+        ChartKind::Sweep => "Sweep",
     };
     let first = &inputs[0].about;
     let common = (0..first.len()).filter(|&k| {
@@ -356,7 +367,10 @@ fn title(kind: Kind, inputs: &[Input]) -> String {
         _ => format!("{what}: {}", common.join(", ")),
     };
     // What has no legend says in its title what its run is not.
-    let bare = matches!(kind, Kind::Utilisation | Kind::Demand | Kind::Circuits | Kind::Timeline);
+    let bare = matches!(
+        kind,
+        ChartKind::Utilisation | ChartKind::Demand | ChartKind::Circuits | ChartKind::Timeline
+    );
     match inputs {
         [only] if bare => explained(&text, &only.caveats()),
         _ => text,

@@ -1,12 +1,12 @@
 //! Completion times over those of the first policy, by class of size: bars with 95 % intervals.
 
 use crate::cli::apart::said;
-use crate::cli::study::Compared;
+use crate::cli::study::ComparedPolicies;
 use crate::draw::axis::Axis;
-use crate::draw::chart::{Chart, Key, Look, Sample};
+use crate::draw::chart::{Chart, ChartStyle, LegendKey, LegendSample};
 use crate::draw::{Fill, Ink, Pen, Sheet, many};
 use crate::runtime::report::caveats::explained;
-use crate::runtime::statistics::Estimate;
+use crate::runtime::statistics::MeanEstimate;
 use crate::runtime::study::{Normalised, Policy};
 
 /// The part of a class' place that its bars fill.
@@ -29,7 +29,7 @@ impl Bars {
     ///
     /// # Errors
     /// Why there is nothing to hold against each other.
-    pub fn new(tables: &[Compared], p95: bool) -> Result<Self, String> {
+    pub fn new(tables: &[ComparedPolicies], p95: bool) -> Result<Self, String> {
         let (mut bases, mut all): (Vec<String>, Vec<Policy>) = (vec![], vec![]);
         for table in tables {
             let [first, others @ ..] = &table.study.policies[..] else { continue };
@@ -65,12 +65,12 @@ impl Bars {
         }
     }
 
-    fn of(&self, n: &Normalised) -> Estimate {
+    fn of(&self, n: &Normalised) -> MeanEstimate {
         if self.p95 { n.p95 } else { n.average }
     }
 
     /// The chart.
-    pub fn draw(&self, look: &Look) -> Sheet {
+    pub fn draw(&self, look: &ChartStyle) -> Sheet {
         let others = &self.others;
         // The first one with most classes has them all in their order.
         let classes: Vec<&str> = others
@@ -90,11 +90,14 @@ impl Bars {
             |p: &Policy| if p.pairs == 1 { String::new() } else { format!(", {} runs", p.pairs) };
         let text = look.paper.text();
         let base = Pen { ink: BASE, width: text / 9.0, dash: &[4.0, 2.0] };
-        let filled = |(k, p): (usize, &Policy)| Key {
+        let filled = |(k, p): (usize, &Policy)| LegendKey {
             label: format!("{}{}", p.policy, runs(p)),
-            sample: Sample::Filled(many(k)),
+            sample: LegendSample::Filled(many(k)),
         };
-        let line = Key { label: format!("{} = 1", self.base), sample: Sample::Line(base.clone()) };
+        let line = LegendKey {
+            label: format!("{} = 1", self.base),
+            sample: LegendSample::Line(base.clone()),
+        };
         let keys = others.iter().enumerate().map(filled).chain([line]).collect();
         let (thing, things) = if self.of_jobs { ("JCT", "jobs") } else { ("CCT", "coflows") };
         let title = format!(
@@ -155,7 +158,7 @@ fn bar(
     chart: &mut Chart,
     (middle, foot): (f64, f64),
     wide: f64,
-    value: Estimate,
+    value: MeanEstimate,
     fill: Fill,
     title: &str,
 ) {

@@ -1,10 +1,10 @@
 //! Quantities over time as steps: utilisation, demand.
 
-use super::input::{Bar, Circuits, Input, Points};
+use super::input::{CircuitBar, CircuitBars, PlotInput, Points};
 use crate::cli::tables;
 use crate::draw::Sheet;
 use crate::draw::axis::Axis;
-use crate::draw::chart::{Chart, Key, Look, Sample, pen};
+use crate::draw::chart::{Chart, ChartStyle, LegendKey, LegendSample, pen};
 use crate::fabric::meter::{Carried, Utilisation};
 use crate::units::{Span, Time};
 
@@ -12,7 +12,7 @@ use crate::units::{Span, Time};
 const WINDOWS: u64 = 100;
 
 /// Lines with their names.
-pub struct Lines {
+pub struct LineChart {
     /// The label of the upright axis.
     pub axis: String,
     /// Whether values are shares of one; else bytes.
@@ -45,7 +45,7 @@ fn sums(u: &Utilisation) -> Vec<(String, Points)> {
 /// are, else the sums by kind of link; and the share of OCS ports with light. `prefix` comes before
 /// each name; it is empty if the file is the only one.
 pub fn utilisation(
-    input: &Input,
+    input: &PlotInput,
     chosen: &[String],
     prefix: &str,
 ) -> Option<Vec<(String, Points)>> {
@@ -118,8 +118,9 @@ fn points(u: &Utilisation, links: &[&Carried]) -> Points {
 
 /// The share of ports with light, of all ports up to the greatest one that is ever used. O(n log
 /// n).
-fn light(c: &Circuits) -> Points {
-    let greatest = |f: fn(&Bar) -> u32| c.bars.iter().map(f).max().map_or(0, |m| m as usize + 1);
+fn light(c: &CircuitBars) -> Points {
+    let greatest =
+        |f: fn(&CircuitBar) -> u32| c.bars.iter().map(f).max().map_or(0, |m| m as usize + 1);
     let ports = (greatest(|b| b.plane) * greatest(|b| b.input.max(b.output))).max(1);
     let mut changes: Vec<(Time, i32)> =
         c.bars.iter().flat_map(|b| [(b.up_from, 1), (b.until, -1)]).collect();
@@ -157,16 +158,17 @@ fn means(steps: &Points, end: Time, window: Span) -> Points {
     out
 }
 
-impl Lines {
+impl LineChart {
     /// The chart.
-    pub fn draw(&self, look: &Look) -> Sheet {
+    pub fn draw(&self, look: &ChartStyle) -> Sheet {
         let ends = self.lines.iter().flat_map(|l| l.1.last());
         let end = ends.map(|p| p.0.0 as f64).fold(1.0, f64::max);
         let highest = self.lines.iter().flat_map(|l| l.1.iter().map(|p| p.1)).fold(0.0, f64::max);
         let pens = |k| pen(k, look.paper.text());
         // A line without a name is what the title and the axis say.
         let named = self.lines.iter().enumerate().filter(|(_, l)| !l.0.is_empty());
-        let keys = named.map(|(k, l)| Key { label: l.0.clone(), sample: Sample::Line(pens(k)) });
+        let keys = named
+            .map(|(k, l)| LegendKey { label: l.0.clone(), sample: LegendSample::Line(pens(k)) });
         let value = |room| match self.percent {
             true => Axis::percent(&self.axis, highest.max(1.0) * 1.02, room),
             false => Axis::bytes(&self.axis, highest.max(1.0) * 1.05, room),
@@ -192,7 +194,7 @@ mod tests {
 
     #[test]
     fn light_is_counted_by_ports() {
-        let bar = |input, output, up, until| Bar {
+        let bar = |input, output, up, until| CircuitBar {
             plane: 0,
             input,
             setup_at: Time(up),
@@ -202,7 +204,7 @@ mod tests {
             bytes: None,
             demand: None,
         };
-        let c = Circuits {
+        let c = CircuitBars {
             bars: vec![bar(0, 1, 10, 30), bar(1, 3, 10, 20), bar(2, 0, 20, 40)],
             end: Time(50),
         };
@@ -210,8 +212,8 @@ mod tests {
         assert_eq!(light(&c), want.map(|(t, v)| (Time(t), v)));
         let want = [(0, 0.25), (20, 0.375), (40, 0.0), (50, 0.0)];
         assert_eq!(means(&light(&c), c.end, Span(20)), want.map(|(t, v)| (Time(t), v)));
-        assert_eq!(means(&light(&Circuits::default()), Time(0), Span(1)), [(Time(0), 0.0)]);
-        assert_eq!(light(&Circuits::default()), [(Time(0), 0.0), (Time(0), 0.0)]);
+        assert_eq!(means(&light(&CircuitBars::default()), Time(0), Span(1)), [(Time(0), 0.0)]);
+        assert_eq!(light(&CircuitBars::default()), [(Time(0), 0.0), (Time(0), 0.0)]);
     }
 
     #[test]
@@ -244,13 +246,16 @@ mod tests {
             (all[..2].to_vec(), 1, 2),
             "a plane that carried nothing"
         );
-        let input = Input { utilisation: Some(u), ..Input::default() };
+        let input = PlotInput { utilisation: Some(u), ..PlotInput::default() };
         assert_eq!(
             utilisation(&input, &["r0.down".into()], "a: "),
             Some(vec![("a: r0.down".into(), line(1.0, 2.0))])
         );
         assert_eq!(
-            (utilisation(&input, &["r9.up".into()], ""), utilisation(&Input::default(), &[], "")),
+            (
+                utilisation(&input, &["r9.up".into()], ""),
+                utilisation(&PlotInput::default(), &[], "")
+            ),
             (None, None)
         );
     }

@@ -4,16 +4,16 @@
 use std::path::Path;
 
 use crate::cli::CliError;
-use crate::cli::apart::{Grouping, Keys, Pool, files, said, scenes};
+use crate::cli::apart::{Grouping, Pool, RunKeys, files, said, scenes};
 use crate::cli::compare::groups;
-use crate::cli::study::Compared;
+use crate::cli::study::ComparedPolicies;
 use crate::config::nearest::did_you_mean;
 use crate::draw::axis::{Axis, Room};
-use crate::draw::chart::{Chart, Key, Look, Sample, pen};
+use crate::draw::chart::{Chart, ChartStyle, LegendKey, LegendSample, pen};
 use crate::draw::{Pen, Sheet};
 use crate::runtime::report::caveats::explained;
-use crate::runtime::statistics::Estimate;
-use crate::runtime::study::{Account, AnyResult, Measured, Unit};
+use crate::runtime::statistics::MeanEstimate;
+use crate::runtime::study::{AnyResult, FigureUnit, Measured, RunAccount};
 use crate::units::{BitRate, Bytes, NANOS, Span};
 
 /// Values further apart than this, the least above zero, stand on an axis of ratios.
@@ -28,9 +28,9 @@ pub struct Swept {
     /// The swept values, as numbers and as they were given.
     marks: Vec<(f64, String)>,
     figure: String,
-    unit: Unit,
+    unit: FigureUnit,
     /// Name and points of each line.
-    lines: Vec<(String, Vec<(f64, Estimate)>)>,
+    lines: Vec<(String, Vec<(f64, MeanEstimate)>)>,
 }
 
 /// A value as a number, of whatever unit.
@@ -43,7 +43,7 @@ fn number(text: &str) -> Option<f64> {
 }
 
 /// The key that is swept: the one that is asked for, or the only one whose values are numbers.
-fn swept(all: &[Keys], differ: &[String], asked: Option<&str>) -> Result<String, String> {
+fn swept(all: &[RunKeys], differ: &[String], asked: Option<&str>) -> Result<String, String> {
     let list = |keys: &[&str]| if keys.is_empty() { "none".to_owned() } else { keys.join(", ") };
     let names: Vec<&str> = differ.iter().map(String::as_str).collect();
     if let Some(key) = asked {
@@ -89,9 +89,9 @@ impl Swept {
     ) -> Result<Self, CliError> {
         let names = files(&read.iter().map(|r| r.0).collect::<Vec<_>>());
         let each = read.iter().zip(&names).flat_map(|((_, results), name)| {
-            results.iter().map(|r| Keys::of(&Account::from(r), name))
+            results.iter().map(|r| RunKeys::of(&RunAccount::from(r), name))
         });
-        let all: Vec<Keys> = each.map(|k| k.without(&pool.pool)).collect();
+        let all: Vec<RunKeys> = each.map(|k| k.without(&pool.pool)).collect();
         let differ: Vec<String> = scenes(&all.iter().collect::<Vec<_>>())
             .into_iter()
             .filter(|k| k != "file" && k != "mechanism")
@@ -101,7 +101,7 @@ impl Swept {
         Self::of(&groups::studies(read, &how, labels, None)?, key, figure).map_err(CliError::Usage)
     }
 
-    fn of(tables: &[Compared], key: String, figure: Option<&str>) -> Result<Self, String> {
+    fn of(tables: &[ComparedPolicies], key: String, figure: Option<&str>) -> Result<Self, String> {
         let policies = || tables.iter().flat_map(|t| &t.study.policies);
         let known: Vec<&Measured> =
             policies().next().map(|p| p.figures.iter().collect()).unwrap_or_default();
@@ -112,7 +112,7 @@ impl Swept {
         let names = known.iter().map(|f| f.name).collect::<Vec<_>>().join(", ");
         let wanted = wanted
             .ok_or_else(|| format!("--figure {}: there are {names}", figure.unwrap_or_default()))?;
-        let (mut marks, mut lines) = (vec![], Vec::<(String, Vec<(f64, Estimate)>)>::new());
+        let (mut marks, mut lines) = (vec![], Vec::<(String, Vec<(f64, MeanEstimate)>)>::new());
         for table in tables {
             let (here, rest): (Vec<_>, Vec<_>) =
                 table.scene.iter().cloned().partition(|(k, _)| *k == key);
@@ -152,7 +152,7 @@ impl Swept {
     }
 
     /// The chart.
-    pub fn draw(&self, look: &Look) -> Sheet {
+    pub fn draw(&self, look: &ChartStyle) -> Sheet {
         let (least, most) = (self.marks[0].0, self.marks[self.marks.len() - 1].0);
         let log = least > 0.0 && most / least >= WIDE;
         let margin = if log {
@@ -163,25 +163,28 @@ impl Swept {
         let range =
             if log { (least / margin, most * margin) } else { (least - margin, most + margin) };
         let scale = match self.unit {
-            Unit::Seconds => NANOS as f64,
-            Unit::Gigabytes => 1e9,
-            Unit::Share | Unit::Count => 1.0,
+            FigureUnit::Seconds => NANOS as f64,
+            FigureUnit::Gigabytes => 1e9,
+            FigureUnit::Share | FigureUnit::Count => 1.0,
         };
-        let ends = |e: &Estimate| (e.mean + e.half.unwrap_or(0.0)) * scale;
+        let ends = |e: &MeanEstimate| (e.mean + e.half.unwrap_or(0.0)) * scale;
         let highest =
             self.lines.iter().flat_map(|l| &l.1).map(|p| ends(&p.1)).fold(0.0, f64::max) * 1.05;
         let value = |room: Room| match self.unit {
-            Unit::Seconds => Axis::time(&self.figure, highest, room),
-            Unit::Gigabytes => Axis::bytes(&self.figure, highest, room),
-            Unit::Share => Axis::percent(&self.figure, highest, room),
-            Unit::Count => Axis::plain(&self.figure, highest, room),
+            FigureUnit::Seconds => Axis::time(&self.figure, highest, room),
+            FigureUnit::Gigabytes => Axis::bytes(&self.figure, highest, room),
+            FigureUnit::Share => Axis::percent(&self.figure, highest, room),
+            FigureUnit::Count => Axis::plain(&self.figure, highest, room),
         };
         let pens: Vec<Pen> = (0..self.lines.len()).map(|k| pen(k, look.paper.text())).collect();
         let keys = self
             .lines
             .iter()
             .zip(&pens)
-            .map(|(l, pen)| Key { label: l.0.clone(), sample: Sample::Line(pen.clone()) })
+            .map(|(l, pen)| LegendKey {
+                label: l.0.clone(),
+                sample: LegendSample::Line(pen.clone()),
+            })
             .collect();
         let mut chart = Chart::new(
             look,
@@ -215,13 +218,13 @@ mod tests {
         let run = |scale: &str, delta: &str| {
             let options = [("scale", scale), ("ocs.0.delta", delta)]
                 .map(|(k, v)| (k.to_owned(), v.to_owned()));
-            Keys::new(
+            RunKeys::new(
                 &[("policy", "p"), ("workload", if scale == "1" { "a" } else { "b" })],
                 options.into(),
                 Default::default(),
             )
         };
-        let of = |all: &[Keys], asked| {
+        let of = |all: &[RunKeys], asked| {
             let differ = scenes(&all.iter().collect::<Vec<_>>());
             swept(all, &differ, asked)
         };

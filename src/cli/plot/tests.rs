@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::input::Bar;
+use super::input::CircuitBar;
 use super::*;
 use crate::circuits::SetBy;
 use crate::control::policy::{CircuitPolicy, Estimator, SchedulerKind};
@@ -39,18 +39,19 @@ const LOG: &str = r#"{"seq":0,"at":0,"event":"cycle","cycle":0,"demand":5000,"op
 const PLAN: &str = r#"{"circuits": [{"plane": 1, "from": 0, "to": 3, "setup_at_ns": 0, "up_from_ns": 5, "until_ns": 30}]}"#;
 
 /// A file of one run.
-fn one(text: &str, file: &str) -> Result<Input, String> {
+fn one(text: &str, file: &str) -> Result<PlotInput, String> {
     input::read(text, file, &Pool::default()).map(|mut all| all.remove(0))
 }
 
-fn sheet(kind: Kind, texts: &[&str], look: &Look) -> Result<Sheet, String> {
-    let inputs: Vec<Input> = texts.iter().map(|t| one(t, "f.json")).collect::<Result<_, _>>()?;
+fn sheet(kind: ChartKind, texts: &[&str], look: &ChartStyle) -> Result<Sheet, String> {
+    let inputs: Vec<PlotInput> =
+        texts.iter().map(|t| one(t, "f.json")).collect::<Result<_, _>>()?;
     let names = (0..inputs.len()).map(|k| format!("line {k}")).collect();
-    Ok(Chart::of(kind, &inputs, names, &[])?.draw(look))
+    Ok(ChartData::of(kind, &inputs, names, &[])?.draw(look))
 }
 
-fn svg(kind: Kind, texts: &[&str], log: bool) -> Result<String, String> {
-    let look = Look { title: "A & B".into(), log, paper: Paper::default() };
+fn svg(kind: ChartKind, texts: &[&str], log: bool) -> Result<String, String> {
+    let look = ChartStyle { title: "A & B".into(), log, paper: PaperSize::default() };
     sheet(kind, texts, &look).map(|s| s.svg())
 }
 
@@ -88,7 +89,7 @@ fn files_are_told_apart_and_read() {
 #[test]
 fn charts_show_their_data() {
     for log in [false, true] {
-        let cdf = svg(Kind::Cct, &[RESULT, RESULT], log).unwrap();
+        let cdf = svg(ChartKind::Cct, &[RESULT, RESULT], log).unwrap();
         for text in [
             "A &amp; B",
             "Coflow completion time",
@@ -98,21 +99,21 @@ fn charts_show_their_data() {
             assert!(cdf.contains(text), "{text} in {cdf}");
         }
     }
-    assert!(svg(Kind::Jct, &[RESULT], true).unwrap().contains("median 7s"));
-    let light = svg(Kind::Utilisation, &[LOG, RESULT], false).unwrap();
+    assert!(svg(ChartKind::Jct, &[RESULT], true).unwrap().contains("median 7s"));
+    let light = svg(ChartKind::Utilisation, &[LOG, RESULT], false).unwrap();
     assert!(
         light.contains("line 0: OCS ports with light")
             && light.contains("line 1: EPS uplinks")
             && !light.contains("busiest")
     );
-    assert!(svg(Kind::Demand, &[LOG], false).unwrap().contains("Demand (kB)"));
-    let gantt = svg(Kind::Circuits, &[LOG], false).unwrap();
+    assert!(svg(ChartKind::Demand, &[LOG], false).unwrap().contains("Demand (kB)"));
+    let gantt = svg(ChartKind::Circuits, &[LOG], false).unwrap();
     assert!(
         gantt.contains(">r0<")
             && gantt.contains("to r2")
             && gantt.contains("r0 -&gt; r2: dark from 0ns to 10ns")
     );
-    assert!(svg(Kind::Circuits, &[PLAN], false).unwrap().contains("p1 r0"));
+    assert!(svg(ChartKind::Circuits, &[PLAN], false).unwrap().contains("p1 r0"));
 }
 
 /// At the sizes of a column, a page and the screen.
@@ -134,21 +135,21 @@ fn no_text_is_cut_or_covered_in_any_chart() {
         #[derive(clap::Parser)]
         struct Args {
             #[command(flatten)]
-            paper: Paper,
+            paper: PaperSize,
         }
         let args = <Args as clap::Parser>::try_parse_from(format!("x {size}").split_whitespace())
             .expect("a size");
         for (kind, texts) in [
-            (Kind::Cct, vec![RESULT; 4]),
-            (Kind::Jct, vec![RESULT]),
-            (Kind::Utilisation, vec![LOG, RESULT]),
-            (Kind::Demand, vec![LOG; 2]),
-            (Kind::Circuits, vec![LOG]),
-            (Kind::Circuits, vec![PLAN]),
-            (Kind::Timeline, vec![&jobs]),
+            (ChartKind::Cct, vec![RESULT; 4]),
+            (ChartKind::Jct, vec![RESULT]),
+            (ChartKind::Utilisation, vec![LOG, RESULT]),
+            (ChartKind::Demand, vec![LOG; 2]),
+            (ChartKind::Circuits, vec![LOG]),
+            (ChartKind::Circuits, vec![PLAN]),
+            (ChartKind::Timeline, vec![&jobs]),
         ] {
             for log in [false, true] {
-                let look = Look {
+                let look = ChartStyle {
                     title: "Coflow completion times: c-through, shuffle-8, hybrid-8x2".into(),
                     log,
                     paper: args.paper.clone(),
@@ -159,7 +160,7 @@ fn no_text_is_cut_or_covered_in_any_chart() {
         }
     }
     assert!(
-        svg(Kind::Timeline, &[&jobs], false)
+        svg(ChartKind::Timeline, &[&jobs], false)
             .unwrap()
             .contains("a-long-name-of-a-job stage 0 task 1: computed 995ns")
     );
@@ -184,7 +185,7 @@ fn bars_are_ratios_with_their_intervals() {
     let (aalo, varys) = (run("aalo", [100, 200]), run("varys", [50, 120]));
     let study =
         groups::studies(&read(&[aalo.clone(), varys]), &Grouping::default(), &[], None).unwrap();
-    let look = Look { title: String::new(), log: false, paper: Paper::default() };
+    let look = ChartStyle { title: String::new(), log: false, paper: PaperSize::default() };
     let chart = normalised::Bars::new(&study, false).unwrap().draw(&look);
     // Half, and six tenths: 0.55 with an interval by Student's t of one degree of freedom.
     let text = chart.svg();
@@ -206,11 +207,11 @@ fn bars_are_ratios_with_their_intervals() {
 
 #[test]
 fn what_is_not_there_is_said() {
-    let e = svg(Kind::Circuits, &[RESULT], false).unwrap_err();
+    let e = svg(ChartKind::Circuits, &[RESULT], false).unwrap_err();
     assert!(e.contains("no circuits") && e.contains("it has: coflows, jobs, utilisation"), "{e}");
     let named = |link: &str| {
-        Chart::of(
-            Kind::Utilisation,
+        ChartData::of(
+            ChartKind::Utilisation,
             &[one(RESULT, "f").unwrap()],
             vec!["x".into()],
             &[link.to_owned()],
@@ -221,10 +222,11 @@ fn what_is_not_there_is_said() {
     );
     assert!(one(&RESULT.replace("8000", "-1"), "f").unwrap_err().starts_with("f: utilisation: "));
     assert!(
-        svg(Kind::Cct, &[LOG], false).is_err() && svg(Kind::Circuits, &[LOG, LOG], false).is_err()
+        svg(ChartKind::Cct, &[LOG], false).is_err()
+            && svg(ChartKind::Circuits, &[LOG, LOG], false).is_err()
     );
     let empty = r#"{"coflows": [], "jobs": [], "circuits": []}"#;
-    for kind in [Kind::Cct, Kind::Jct, Kind::Circuits, Kind::Utilisation] {
+    for kind in [ChartKind::Cct, ChartKind::Jct, ChartKind::Circuits, ChartKind::Utilisation] {
         assert!(svg(kind, &[empty], false).is_ok() && svg(kind, &[empty], true).is_ok());
     }
 }
@@ -237,14 +239,17 @@ fn labels_are_what_differs() {
     let of = |a: &str, b: &str| labels(&[result(a), result(b)], &[]).unwrap();
     assert_eq!(of("a", "b"), ["a", "b"]);
     assert_eq!(of("a", "a"), ["a-1", "a-1"]);
-    assert_eq!(title(Kind::Cct, &[result("a"), result("b")]), "Coflow completion times: w, t, sim");
+    assert_eq!(
+        title(ChartKind::Cct, &[result("a"), result("b")]),
+        "Coflow completion times: w, t, sim"
+    );
     assert!(labels(&[result("a")], &["x".into(), "y".into()]).is_err());
     // A name that is policy and workload at once is said once; light is not called utilisation.
-    assert_eq!(title(Kind::Jct, &[result("w")]), "Job completion times: w, t, sim");
-    let (log, both) = (one(LOG, "f").unwrap(), svg(Kind::Utilisation, &[LOG], false).unwrap());
-    assert!(title(Kind::Utilisation, &[log]).starts_with("OCS ports with light: "));
+    assert_eq!(title(ChartKind::Jct, &[result("w")]), "Job completion times: w, t, sim");
+    let (log, both) = (one(LOG, "f").unwrap(), svg(ChartKind::Utilisation, &[LOG], false).unwrap());
+    assert!(title(ChartKind::Utilisation, &[log]).starts_with("OCS ports with light: "));
     assert!(both.contains("OCS ports with light (%)") && !both.contains("Utilisation"), "{both}");
-    assert!(svg(Kind::Utilisation, &[RESULT], false).unwrap().contains("Utilisation (%)"));
+    assert!(svg(ChartKind::Utilisation, &[RESULT], false).unwrap().contains("Utilisation (%)"));
 }
 
 #[test]
@@ -288,7 +293,7 @@ proptest! {
     fn times_of_any_size_are_drawn(ccts in prop::collection::vec(prop::option::of(any::<u64>()), 0..6), log: bool) {
         let list: Vec<String> = ccts.iter().map(|c| format!("{{\"cct\": {}}}", c.map_or("null".into(), |c| c.to_string()))).collect();
         let text = format!("{{\"coflows\": [{}]}}", list.join(","));
-        prop_assert_eq!(svg(Kind::Cct, &[&text], log).err(), None);
+        prop_assert_eq!(svg(ChartKind::Cct, &[&text], log).err(), None);
     }
 
     #[test]
@@ -299,7 +304,7 @@ proptest! {
             let end = (at + len).min(bytes.len());
             bytes.splice(at..end, new.bytes());
         }
-        let _ = svg(Kind::Utilisation, &[&String::from_utf8_lossy(&bytes)], false);
+        let _ = svg(ChartKind::Utilisation, &[&String::from_utf8_lossy(&bytes)], false);
     }
 }
 
@@ -341,7 +346,7 @@ fn an_event_log_says_when_each_circuit_ends() {
             scheduler.build().set_by() != SetBy::Scheduler,
             "{scheduler:?}"
         );
-        for port in [|b: &Bar| b.input, |b: &Bar| b.output] {
+        for port in [|b: &CircuitBar| b.input, |b: &CircuitBar| b.output] {
             let mut held: Vec<_> = bars.iter().map(|b| (port(b), b.setup_at, b.until)).collect();
             held.sort_unstable();
             let twice = held.windows(2).find(|p| p[0].0 == p[1].0 && p[0].2 > p[1].1);

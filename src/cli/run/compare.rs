@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::{Args, Plan, interrupted_at_once, one};
+use super::{Args, CheckedRun, interrupted_at_once, one};
 use crate::cli::numbers::several;
 use crate::cli::{CliError, print, study, write_text};
 use crate::runtime::settings::RunPlan;
@@ -18,7 +18,7 @@ use crate::workload::Workload;
 /// A run that failed or was interrupted, or coflows that did not finish.
 pub fn compare(
     args: &Args,
-    plan: &Plan,
+    plan: &CheckedRun,
     workload: &Workload,
     stop: &AtomicBool,
 ) -> Result<(), CliError> {

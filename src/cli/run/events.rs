@@ -15,7 +15,7 @@ use crate::cli::{CliError, event_log};
 use crate::control::record::Record;
 use crate::control::{Event, LogFile, Trouble};
 use crate::runtime::handle::Handle;
-use crate::runtime::lines::{LineFile, Turn};
+use crate::runtime::lines::{LineFile, LineFileChange};
 use crate::runtime::open;
 
 /// The most events that are written at once.
@@ -51,7 +51,7 @@ impl EventFile {
     /// The file cannot be made.
     pub fn start(
         (path, goes_on): (&Path, bool),
-        head: &event_log::Head,
+        head: &event_log::EventLogHead,
         controller: &Handle,
         reopen: watch::Receiver<()>,
     ) -> Result<Self, CliError> {
@@ -134,12 +134,12 @@ async fn write(
             batch.lines.splice(0..0, head.bytes());
         }
         match file.append(&batch.lines, batch.count) {
-            Some(Turn::Broke(why)) => {
+            Some(LineFileChange::Broke(why)) => {
                 tracing::warn!("{why}: events are missing from here on");
                 missing.why.clone_from(&why);
                 tell(Some(why));
             }
-            Some(Turn::Healed) => {
+            Some(LineFileChange::Healed) => {
                 tracing::warn!(
                     "the event log goes on: {} events are missing so far",
                     file.missing()

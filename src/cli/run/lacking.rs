@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::cli::{CliError, files};
 use crate::config::shipped::Shelf;
-use crate::config::{ConfigError, Flaw, Step, yaml};
+use crate::config::{ConfigError, Flaw, PathStep, yaml};
 use crate::kernel::missing::{self, MissingFeature};
 use crate::topology::Topology;
 
@@ -26,7 +26,7 @@ pub fn check_links(file: &Path, topology: &Topology) -> Result<(), CliError> {
 /// An error at every key of the file that asks for it.
 pub fn at_their_keys(text: &str, file: &str, missing: &[MissingFeature]) -> ConfigError {
     let flaw = |lack: &MissingFeature| {
-        let path = |kind: &str| ["links", kind, lack.key].map(Step::from).to_vec();
+        let path = |kind: &str| ["links", kind, lack.key].map(PathStep::from).to_vec();
         let own = Some(path(lack.kind)).filter(|p| yaml::locate(text, p).is_some());
         let allowed = "links without this key, or `heliostat simulate`";
         Flaw {

@@ -10,7 +10,7 @@ use crate::control::record::{CircuitState, Snapshot};
 
 /// Live progress on stderr: a bar and three lines on a terminal, a line every two seconds
 /// elsewhere.
-pub struct Progress {
+pub struct LiveProgress {
     name: String,
     total: usize,
     bars: Option<(MultiProgress, ProgressBar, [ProgressBar; 3])>,
@@ -18,7 +18,7 @@ pub struct Progress {
     printed: Instant,
 }
 
-impl Progress {
+impl LiveProgress {
     /// Of a run of `total` coflows under a policy of this name.
     pub fn new(name: &str, total: usize) -> Self {
         let bars = std::io::stderr().is_terminal().then(|| {

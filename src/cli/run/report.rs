@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::Args;
-use crate::cli::{CliError, Output, outcome, print, tables, write_text};
+use crate::cli::{CliError, OutputFormat, outcome, print, tables, write_text};
 use crate::runtime::report::RunResult;
 
 /// Prints the last of the results, or both where the first is of circuits off, and writes them.
@@ -13,7 +13,9 @@ use crate::runtime::report::RunResult;
 pub fn report(args: &Args, results: &[RunResult]) -> Result<(), CliError> {
     let last = results.last().expect("at least one run");
     match (results, args.shown.output) {
-        ([off, on], Output::Table) => print(&outcome::with_baseline(off, on, args.shown.summary))?,
+        ([off, on], OutputFormat::Table) => {
+            print(&outcome::with_baseline(off, on, args.shown.summary))?
+        }
         _ => print(&outcome::run_result(last, args.shown))?,
     }
     if let Some(file) = &args.json {

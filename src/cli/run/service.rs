@@ -12,13 +12,13 @@ use crate::units::Time;
 
 /// Tells the service manager that started this process of a network, until it is dropped: that is
 /// before the network is taken down. Nothing happens where there is none.
-pub struct Manager {
+pub struct ServiceManager {
     /// The thread that reports that the network is under control, where that is wanted; it ends
     /// when nothing can be sent to it.
     watchdog: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
-impl Manager {
+impl ServiceManager {
     /// Tells that the network is up.
     pub fn up(handle: &Handle) -> Self {
         say(NotifyState::Ready);
@@ -35,7 +35,7 @@ impl Manager {
     }
 }
 
-impl Drop for Manager {
+impl Drop for ServiceManager {
     fn drop(&mut self) {
         say(NotifyState::Stopping);
         if let Some((over, thread)) = self.watchdog.take() {

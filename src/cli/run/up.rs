@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::events::EventFile;
-use super::{Args, Plan, journal};
+use super::{Args, CheckedRun, journal};
 use crate::api;
 use crate::cli::client::Where;
-use crate::cli::event_log::{Clock, Head};
+use crate::cli::event_log::{EventLogHead, LogClock};
 use crate::cli::{CliError, log, origin};
 use crate::coflows::network::Service;
 use crate::kernel::ownership::Owned;
@@ -18,7 +18,7 @@ use crate::runtime::api_sender::ApiSender;
 use crate::runtime::emulation::{Emulation, StartError};
 use crate::runtime::journal::Writing;
 use crate::runtime::record::Recorder;
-use crate::runtime::report::{Names, Origin};
+use crate::runtime::report::{ResultNames, ResultOrigin};
 use crate::runtime::settings::RunPlan;
 
 pub fn no_api(e: api::ServeError) -> CliError {
@@ -32,7 +32,7 @@ pub fn no_api(e: api::ServeError) -> CliError {
 }
 
 /// Starts an emulation and its API.
-pub fn start(args: &Args, plan: &Plan, run: &RunPlan) -> Result<Running, CliError> {
+pub fn start(args: &Args, plan: &CheckedRun, run: &RunPlan) -> Result<RunningNetwork, CliError> {
     let begun = Instant::now();
     let o = &plan.options;
     let owned = Owned::take(&o.base, &o.name).map_err(|e| explain(&e.into()))?;
@@ -44,13 +44,14 @@ pub fn start(args: &Args, plan: &Plan, run: &RunPlan) -> Result<Running, CliErro
         .map_err(|e| explain(&e))?;
     let took = begun.elapsed();
     let workload = plan.workload.as_ref().map_or("", |w| w.name.as_str());
-    let of = Names {
+    let of = ResultNames {
         mechanism: e.mechanism.name(),
         topology: &plan.topology.name,
         policy: &run.policy.name,
         workload,
     };
-    let head = Head::new(Clock::Live, &origin::here_and_now(&Origin::default()), of);
+    let head =
+        EventLogHead::new(LogClock::Live, &origin::here_and_now(&ResultOrigin::default()), of);
     let log = |file: &PathBuf| {
         EventFile::start(
             (file, args.journal.is_some()),
@@ -61,13 +62,13 @@ pub fn start(args: &Args, plan: &Plan, run: &RunPlan) -> Result<Running, CliErro
     };
     let events = args.events.as_ref().map(log).transpose()?;
     let records = records.map(|j| journal::start(j, &e)).transpose()?;
-    let (sender, journal): (Arc<dyn api::Sender>, _) =
+    let (sender, journal): (Arc<dyn api::CoflowSender>, _) =
         (Arc::new(ApiSender::new(&e)), records.as_ref().map(|r| r.journal.clone()));
-    let of = api::Run {
+    let of = api::RunIdentity {
         name: Some(plan.options.name.clone()),
         started_at: Some(origin::epoch(e.clock.now())),
     };
-    let options = api::Options {
+    let options = api::ServerOptions {
         socket: Some(socket),
         sender: Some(sender),
         journal,
@@ -95,11 +96,11 @@ pub fn start(args: &Args, plan: &Plan, run: &RunPlan) -> Result<Running, CliErro
     tracing::info!(
         "{name}: {racks} racks, mechanism {mechanism}{served}, built in {took:.0?}; API at {url}"
     );
-    Ok(Running { e, server, events, records, recorder: plan.recorder.clone() })
+    Ok(RunningNetwork { e, server, events, records, recorder: plan.recorder.clone() })
 }
 
 /// A network that is up, its API, and its event log.
-pub struct Running {
+pub struct RunningNetwork {
     pub e: Emulation,
     pub server: api::Server,
     events: Option<EventFile>,
@@ -107,7 +108,7 @@ pub struct Running {
     recorder: Option<Recorder>,
 }
 
-impl Running {
+impl RunningNetwork {
     /// Why it cannot go on, if that is so.
     pub fn lost(&self) -> Option<String> {
         let dead = || {
@@ -133,7 +134,7 @@ impl Running {
     }
 
     /// Where commands reach it.
-    pub fn place(&self, plan: &Plan) -> Where {
+    pub fn place(&self, plan: &CheckedRun) -> Where {
         Where {
             controller: Some(self.server.url()),
             name: None,

@@ -8,18 +8,18 @@ use crate::cli::{CliError, set};
 
 /// What tells two states of a file apart: inode, size, and when it was written, in seconds and
 /// nanoseconds.
-type State = (u64, u64, i64, i64);
+type FileStamp = (u64, u64, i64, i64);
 
 /// A policy file, looked at again and again.
-pub struct Watch {
+pub struct PolicyFile {
     file: PathBuf,
     /// Its state when it was taken, or refused.
-    taken: Option<State>,
+    taken: Option<FileStamp>,
     /// Its state at the last look.
-    seen: Option<State>,
+    seen: Option<FileStamp>,
 }
 
-impl Watch {
+impl PolicyFile {
     /// Watches a file from its present state on.
     ///
     /// # Errors
@@ -55,7 +55,7 @@ impl Watch {
     }
 }
 
-fn state(file: &Path) -> Option<State> {
+fn state(file: &Path) -> Option<FileStamp> {
     let m = std::fs::metadata(file).ok()?;
     Some((m.ino(), m.size(), m.mtime(), m.mtime_nsec()))
 }

@@ -20,14 +20,14 @@ use super::client::Where;
 use super::numbers::several;
 use super::summary::{Shown, ShownOnce};
 use super::timeline;
-use super::workload::Reading;
+use super::workload::ReadingArgs;
 use super::{
     CliError, can_write, interrupt, jobs, machine, origin, print, read_policy, tables, write_text,
 };
 use crate::api::wire;
 use crate::cli::log::{self, say};
 use crate::client::board::Reporter;
-use crate::client::counters::Counters;
+use crate::client::counters::ControllerCounters;
 use crate::client::remote::Remote;
 use crate::client::{Client, parse};
 use crate::config;
@@ -38,7 +38,7 @@ use crate::runtime::jobs::live;
 use crate::runtime::jobs::report::JobsResult;
 use crate::runtime::record::Recorder;
 use crate::runtime::report::caveats::Given;
-use crate::runtime::report::{Counted, End, Names, Origin, RunResult};
+use crate::runtime::report::{FabricCounts, ResultNames, ResultOrigin, RunEnd, RunResult};
 use crate::runtime::settings::RunPlan;
 use crate::scheduler::SchedulerEvent;
 use crate::scheduler::record::SchedulerSnapshot;
@@ -94,7 +94,7 @@ pub(super) struct RemoteJobs<'a> {
     pub client: Arc<Client>,
     pub workload: &'a Path,
     pub policy: Option<&'a Path>,
-    pub reading: Reading,
+    pub reading: ReadingArgs,
     pub seed: u64,
     pub tuning: &'a jobs::Tuning,
     pub shown: Shown,
@@ -123,7 +123,11 @@ pub fn run(args: &Args) -> Result<(), CliError> {
         client: Arc::new(args.place.client_to_change()?),
         workload: &args.workload,
         policy: args.policy.as_deref(),
-        reading: Reading { scale: args.scale, time_scale: args.time_scale, ..Reading::default() },
+        reading: ReadingArgs {
+            scale: args.scale,
+            time_scale: args.time_scale,
+            ..ReadingArgs::default()
+        },
         seed: args.seed,
         tuning: &args.tuning,
         shown: args.shown.into(),
@@ -168,8 +172,8 @@ pub(super) fn carry(ask: &RemoteJobs, stop: &AtomicBool) -> Result<(), CliError>
     let origin = origin::here_and_now(&origin::of(ask.topology, ask.policy, Some(ask.workload)));
     // The daemon sets circuits by its own policy, and tasks are placed by this one.
     let settings = config::settings(&RunPlan { jobs: plan.jobs.clone(), ..theirs.clone() });
-    let origin = Origin { options: ask.given.clone(), settings, ..origin };
-    let machine = machine::Watch::start();
+    let origin = ResultOrigin { options: ask.given.clone(), settings, ..origin };
+    let machine = machine::MachineWatch::start();
     let (result, ended) =
         play(client, &what, (&plan.policy, &theirs.policy), (stop, ask.recorder))?;
     let machine = Some(if ask.topology.is_some() { machine.end() } else { machine.facts() });
@@ -254,9 +258,9 @@ fn play(
     (stop, recorder): (&AtomicBool, Option<&Recorder>),
 ) -> Result<(JobsResult, Result<(), CliError>), CliError> {
     let (topology, list) = (ask.topology, ask.jobs);
-    let before = Counters::read(client)?;
+    let before = ControllerCounters::read(client)?;
     let mut remote = Remote::new(client.clone())?;
-    let mut progress = Progress::new(&policy.name, list.jobs.len());
+    let mut progress = ScheduleProgress::new(&policy.name, list.jobs.len());
     let mut reporter = Reporter::new(
         client.clone(),
         &list.name,
@@ -281,12 +285,12 @@ fn play(
     }
     let end = outcome.end.now;
     // A daemon that is gone tells nothing more; what it told before still counts.
-    let after = Counters::settled(client).and_then(|c| remote.note_ended().map(|()| c));
+    let after = ControllerCounters::settled(client).and_then(|c| remote.note_ended().map(|()| c));
     let counted = match after {
         Ok(after) => after.since(&before, end),
         Err(e) => {
             ended = ended.and(Err(e.into()));
-            Counted { ended: end, ..Counted::default() }
+            FabricCounts { ended: end, ..FabricCounts::default() }
         }
     };
     let utilisation = match before.utilisation_since(client) {
@@ -297,14 +301,14 @@ fn play(
         }
     };
     let coflows = remote.coflows(topology);
-    let of = Names {
+    let of = ResultNames {
         mechanism: before.mechanism(),
         topology: &topology.name,
         policy: &theirs.name,
         workload: &list.name,
     };
     let network = RunResult::new(of, coflows, counted, remote.received());
-    let end = if stop.load(Relaxed) { End::Stopped } else { End::Finished };
+    let end = if stop.load(Relaxed) { RunEnd::Stopped } else { RunEnd::Finished };
     let network = RunResult { end, zero: Some(before.at()), utilisation, ..network };
     Ok((
         JobsResult::new(with_all(outcome.end, list), &outcome.timeline, topology, "host", network),
@@ -320,14 +324,14 @@ fn with_all(mut end: SchedulerSnapshot, list: &JobList) -> SchedulerSnapshot {
 }
 
 /// Progress on stderr: a line that changes on a terminal, a line every two seconds elsewhere.
-struct Progress {
+struct ScheduleProgress {
     name: String,
     jobs: usize,
     bar: Option<ProgressBar>,
     printed: Instant,
 }
 
-impl Progress {
+impl ScheduleProgress {
     fn new(name: &str, jobs: usize) -> Self {
         let bar = std::io::stderr().is_terminal().then(|| {
             let style = ProgressStyle::with_template(

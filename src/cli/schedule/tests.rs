@@ -4,7 +4,7 @@ use std::sync::{Mutex, OnceLock};
 
 use super::rig::{Rig, rig_with};
 use super::*;
-use crate::api::{Options, Sender};
+use crate::api::{CoflowSender, ServerOptions};
 use crate::coflows::CoflowSpec;
 use crate::control::Event;
 use crate::fabric::{ReportedEnds, Shipment};
@@ -25,7 +25,7 @@ struct Mail {
     breaks_at: Option<usize>,
 }
 
-impl Sender for Mail {
+impl CoflowSender for Mail {
     fn send(&self, Shipment { coflow: c, report }: Shipment<'_>) -> Result<(), String> {
         let h = self.handle.get().expect("given before anybody asks");
         let mut sent = self.sent.lock().unwrap();
@@ -61,7 +61,8 @@ struct Bed {
 fn bed(mail: Mail) -> Bed {
     let mail = Arc::new(mail);
     let listen = Some(([127, 0, 0, 1], 0).into());
-    let rig = rig_with(Options { listen, sender: Some(mail.clone()), ..Options::default() });
+    let rig =
+        rig_with(ServerOptions { listen, sender: Some(mail.clone()), ..ServerOptions::default() });
     mail.handle.set(rig.handle.clone()).ok().expect("once");
     let client = Client::new(&rig.server.url(), None).unwrap();
     let seen: wire::Topology = parse(&client.get("/api/v1/topology").unwrap()).unwrap();
@@ -255,7 +256,10 @@ fn a_controller_that_goes_away_is_an_error_with_the_result_so_far() {
 
 #[test]
 fn a_daemon_that_sends_nothing_or_has_another_network_is_refused() {
-    let rig = rig_with(Options { listen: Some(([127, 0, 0, 1], 0).into()), ..Options::default() });
+    let rig = rig_with(ServerOptions {
+        listen: Some(([127, 0, 0, 1], 0).into()),
+        ..ServerOptions::default()
+    });
     let client = Arc::new(Client::new(&rig.server.url(), None).unwrap());
     let bed = Bed { rig: Some(rig), client, ..bed(Mail::default()) };
     let (_, ended) = bed.play(&AtomicBool::new(false));

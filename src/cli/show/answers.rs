@@ -2,7 +2,7 @@
 
 use super::host_name;
 use crate::api::wire;
-use crate::cli::tables::{Rows, bytes, percent, span};
+use crate::cli::tables::{TextTable, bytes, percent, span};
 use crate::ids::RackId;
 use crate::units::{BitRate, Bytes, Span, Time};
 
@@ -28,11 +28,11 @@ fn or_none<T>(exact: bool, value: Option<T>, show: impl Fn(T) -> String) -> Stri
     value.map_or_else(|| if exact { String::new() } else { "-".into() }, show)
 }
 
-fn header(exact: bool, people: &[&'static str], programs: &[&'static str]) -> Rows {
-    Rows::new(if exact { programs } else { people })
+fn header(exact: bool, people: &[&'static str], programs: &[&'static str]) -> TextTable {
+    TextTable::new(if exact { programs } else { people })
 }
 
-pub(in crate::cli) fn circuits(c: &wire::Circuits, exact: bool) -> Rows {
+pub(in crate::cli) fn circuits(c: &wire::Circuits, exact: bool) -> TextTable {
     let people =
         ["plane", "input", "output", "state", "by hand", "set up at", "light from", "until"];
     let programs =
@@ -41,7 +41,7 @@ pub(in crate::cli) fn circuits(c: &wire::Circuits, exact: bool) -> Rows {
     // Most networks have none that was set by hand.
     let by_hand = exact || c.circuits.iter().any(|c| c.manual);
     if !by_hand {
-        rows = Rows::new(&people.into_iter().filter(|p| *p != "by hand").collect::<Vec<_>>());
+        rows = TextTable::new(&people.into_iter().filter(|p| *p != "by hand").collect::<Vec<_>>());
     }
     for c in &c.circuits {
         let state = match c.state {
@@ -72,7 +72,7 @@ pub(in crate::cli) fn circuits(c: &wire::Circuits, exact: bool) -> Rows {
 }
 
 /// The pairs of racks that have anything.
-pub(super) fn demand(d: &wire::Demand, exact: bool) -> Rows {
+pub(super) fn demand(d: &wire::Demand, exact: bool) -> TextTable {
     let people = ["from", "to", "demand", "sent", "over OCS", "waiting"];
     let programs = ["from", "to", "demand_bytes", "sent_bytes", "over_ocs_bytes", "backlog_bytes"];
     let mut rows = header(exact, &people, &programs);
@@ -90,7 +90,7 @@ pub(super) fn demand(d: &wire::Demand, exact: bool) -> Rows {
     rows
 }
 
-pub(super) fn coflows(c: &wire::Coflows, exact: bool) -> Rows {
+pub(super) fn coflows(c: &wire::Coflows, exact: bool) -> TextTable {
     let people = [
         "coflow",
         "id",
@@ -134,7 +134,7 @@ pub(super) fn coflows(c: &wire::Coflows, exact: bool) -> Rows {
     rows
 }
 
-pub(super) fn ports(p: &wire::Ports, exact: bool) -> Rows {
+pub(super) fn ports(p: &wire::Ports, exact: bool) -> TextTable {
     let people = [
         "plane",
         "rack",
@@ -174,8 +174,8 @@ pub(super) fn ports(p: &wire::Ports, exact: bool) -> Rows {
     rows
 }
 
-pub(super) fn hosts(t: &wire::Topology) -> Rows {
-    let mut rows = Rows::new(&["host", "rack", "slots", "nic_bps", "rack_uplink_bps"]);
+pub(super) fn hosts(t: &wire::Topology) -> TextTable {
+    let mut rows = TextTable::new(&["host", "rack", "slots", "nic_bps", "rack_uplink_bps"]);
     for h in &t.hosts {
         let uplink = t.racks.get(h.rack as usize).map_or(0, |r| r.uplink_bps);
         rows.rows.push(vec![
@@ -189,8 +189,8 @@ pub(super) fn hosts(t: &wire::Topology) -> Rows {
     rows
 }
 
-pub(super) fn topology(t: &wire::Topology) -> Rows {
-    let mut rows = Rows::new(&["topology", "value"]);
+pub(super) fn topology(t: &wire::Topology) -> TextTable {
+    let mut rows = TextTable::new(&["topology", "value"]);
     let mut row = |name: String, value: String| rows.rows.push(vec![name, value]);
     row("name".into(), t.name.clone());
     row("racks".into(), t.racks.len().to_string());
@@ -210,7 +210,7 @@ pub(super) fn topology(t: &wire::Topology) -> Rows {
     rows
 }
 
-pub(super) fn paths(p: &wire::Paths, names: &[String], exact: bool) -> Rows {
+pub(super) fn paths(p: &wire::Paths, names: &[String], exact: bool) -> TextTable {
     let people = ["from", "to", "flow", "switches", "decided by", "held", "bytes", "rate"];
     let programs = ["from", "to", "ports", "switches", "by", "held", "bytes", "rate_bps"];
     let typed = p.paths.iter().any(|p| !p.types.is_empty() || p.types_unmet);
@@ -253,7 +253,7 @@ pub(super) fn paths(p: &wire::Paths, names: &[String], exact: bool) -> Rows {
 
 /// A row a switch, with the sums of its ports, and below it a row a port; for programs a row a
 /// port, or one where none is measured.
-pub(super) fn switches(p: &wire::Paths, exact: bool) -> Rows {
+pub(super) fn switches(p: &wire::Paths, exact: bool) -> TextTable {
     let people = [
         "switch", "tier", "pairs", "load", "capacity", "to", "rate", "sends", "bytes", "packets",
         "drops",
@@ -316,7 +316,7 @@ pub(super) fn switches(p: &wire::Paths, exact: bool) -> Rows {
 }
 
 /// A row a queue; for people without those through which nothing went.
-pub(super) fn queues(q: &wire::Queues, exact: bool) -> Rows {
+pub(super) fn queues(q: &wire::Queues, exact: bool) -> TextTable {
     let people = ["node", "port", "to", "rate", "priority", "bytes", "packets", "drops", "waits"];
     let programs = [
         "node",
@@ -360,8 +360,8 @@ fn range(rates: impl Iterator<Item = u64> + Clone) -> String {
     }
 }
 
-pub(super) fn policy(p: &serde_json::Value) -> Rows {
-    let mut rows = Rows::new(&["policy", "value"]);
+pub(super) fn policy(p: &serde_json::Value) -> TextTable {
+    let mut rows = TextTable::new(&["policy", "value"]);
     let text = |v: &serde_json::Value| v.as_str().map_or_else(|| v.to_string(), Into::into);
     for (key, value) in p.as_object().into_iter().flatten() {
         match value.as_object() {
@@ -374,8 +374,8 @@ pub(super) fn policy(p: &serde_json::Value) -> Rows {
     rows
 }
 
-pub(super) fn stats(s: &wire::Stats, exact: bool) -> Rows {
-    let mut rows = Rows::new(&["stat", "value"]);
+pub(super) fn stats(s: &wire::Stats, exact: bool) -> TextTable {
+    let mut rows = TextTable::new(&["stat", "value"]);
     let mut row = |name: &str, value: String| rows.rows.push(vec![name.into(), value]);
     // For people, words with spaces, and no rows of what has not happened; for programs, all that
     // there is, by its keys.
@@ -448,7 +448,7 @@ pub(super) fn stats(s: &wire::Stats, exact: bool) -> Rows {
 }
 
 /// Where tasks were put, and which placements lost.
-pub(super) fn decisions(all: &wire::Decisions, exact: bool) -> Rows {
+pub(super) fn decisions(all: &wire::Decisions, exact: bool) -> TextTable {
     let name = |job: u32| {
         let found = all.jobs.iter().find(|j| j.id == job);
         found.map_or_else(|| job.to_string(), |j| j.name.clone())

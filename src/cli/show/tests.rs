@@ -21,7 +21,7 @@ const POLICY: &str =
     r#"{"name":"p","interval":"100ms","elephants":{"admit":"all","threshold":"0B"},"probes":true}"#;
 
 /// An answer as text; of hosts, only the first has a name.
-fn rendered(what: What, output: Output, answer: &str) -> Result<String, CliError> {
+fn rendered(what: ShowCommand, output: OutputFormat, answer: &str) -> Result<String, CliError> {
     render(what, output, answer, &["h0-0".to_owned()])
 }
 
@@ -29,14 +29,14 @@ fn rendered(what: What, output: Output, answer: &str) -> Result<String, CliError
 fn answers_become_tables_and_csv() {
     let mut all = String::new();
     let cases = [
-        (What::Circuits, CIRCUITS),
-        (What::Demand, DEMAND),
-        (What::Coflows, COFLOWS),
-        (What::Ports, PORTS),
-        (What::Policy, POLICY),
+        (ShowCommand::Circuits, CIRCUITS),
+        (ShowCommand::Demand, DEMAND),
+        (ShowCommand::Coflows, COFLOWS),
+        (ShowCommand::Ports, PORTS),
+        (ShowCommand::Policy, POLICY),
     ];
     for (what, answer) in cases {
-        for output in [Output::Table, Output::Csv] {
+        for output in [OutputFormat::Table, OutputFormat::Csv] {
             all += &format!("{what:?}\n{}\n", rendered(what, output, answer).unwrap());
         }
     }
@@ -66,7 +66,7 @@ fn decisions_have_a_row_each_and_one_for_each_placement_that_lost() {
         {{"job":4,"stage":1,"at_ns":2000000,"turn":null,"rule":"least-price","again":true,"racks":[{{"rack":3,"tasks":2}}],"open":[],
         "estimate":{best},"losers":12,"lost":[{other}]}}]}}"#
     );
-    let table = rendered(What::Decisions, Output::Table, &answer).unwrap();
+    let table = rendered(ShowCommand::Decisions, OutputFormat::Table, &answer).unwrap();
     let lines: Vec<&str> = table.lines().map(str::trim).collect();
     let words = |line: &str| {
         line.split("  ").map(str::trim).filter(|w| !w.is_empty()).collect::<Vec<_>>().join("|")
@@ -81,7 +81,7 @@ fn decisions_have_a_row_each_and_one_for_each_placement_that_lost() {
         ],
         "{table}"
     );
-    let csv = rendered(What::Decisions, Output::Csv, &answer).unwrap();
+    let csv = rendered(ShowCommand::Decisions, OutputFormat::Csv, &answer).unwrap();
     let rows: Vec<&str> = csv.lines().skip(1).collect();
     assert_eq!(
         rows,
@@ -117,9 +117,9 @@ fn paths_and_switches_are_shown() {
     let answer = r#"{"revision":7,"now_ns":5,"policy":"hit","cost":9000000,"paths":[{"from":0,"to":7,"switches":["leaf0","spine1","leaf3"],
         "by":"manual","held":false,"bytes":3000000,"rate_bps":500000000}],"switches":[{"name":"leaf0","tier":"access","load_bps":500000000,
         "capacity_bps":null,"pairs":1},{"name":"spine1","tier":"core","load_bps":0,"capacity_bps":1000000000,"pairs":0}]}"#;
-    let csv = |what| rendered(what, Output::Csv, answer).unwrap();
+    let csv = |what| rendered(what, OutputFormat::Csv, answer).unwrap();
     assert_eq!(
-        csv(What::Paths),
+        csv(ShowCommand::Paths),
         "from,to,ports,switches,by,held,bytes,rate_bps\nh0-0,7,,leaf0 spine1 leaf3,manual,false,3000000,500000000\n"
     );
     let types = answer.replacen(
@@ -127,14 +127,14 @@ fn paths_and_switches_are_shown() {
         r#""rate_bps":500000000,"types":["access","core","access"],"types_unmet":true}"#,
         1,
     );
-    let lines = rendered(What::Paths, Output::Csv, &types).unwrap();
+    let lines = rendered(ShowCommand::Paths, OutputFormat::Csv, &types).unwrap();
     assert!(
         lines.starts_with("from,to,ports,switches,by,held,bytes,rate_bps,types,types_unmet\n"),
         "{lines}"
     );
     assert!(lines.ends_with(",access core access,true\n"), "{lines}");
     assert!(
-        rendered(What::Paths, Output::Table, &types)
+        rendered(ShowCommand::Paths, OutputFormat::Table, &types)
             .unwrap()
             .contains("access core access (not met)")
     );
@@ -142,7 +142,7 @@ fn paths_and_switches_are_shown() {
     let want = format!(
         "switch,tier,pairs,load_bps,capacity_bps,{ports}\nleaf0,access,1,500000000,,,,,,,,,\nspine1,core,0,0,1000000000,,,,,,,,\n"
     );
-    assert_eq!(csv(What::Switches), want, "nothing is measured in virtual time");
+    assert_eq!(csv(ShowCommand::Switches), want, "nothing is measured in virtual time");
     let to = |to: &str, bytes| {
         format!(
             r#"{{"to":"{to}","link":null,"rate_bps":1000,"sent_bps":8,"bytes":{bytes},"packets":3,"drops":1,"backlog_bytes":66}}"#
@@ -151,14 +151,14 @@ fn paths_and_switches_are_shown() {
     let ports =
         format!(r#""pairs":1,"strays":0,"ports":[{},{}]}},"#, to("r0", 4000), to("spine1", 5000));
     let measured = answer.replacen(r#""pairs":1},"#, &ports, 1);
-    let lines = rendered(What::Switches, Output::Csv, &measured).unwrap();
+    let lines = rendered(ShowCommand::Switches, OutputFormat::Csv, &measured).unwrap();
     assert!(
         lines.contains(
             "\nleaf0,access,1,500000000,,spine1,,1000,8,5000,3,1,66\nspine1,core,0,0,1000000000,,"
         ),
         "{lines}"
     );
-    let lines = rendered(What::Switches, Output::Table, &measured).unwrap();
+    let lines = rendered(ShowCommand::Switches, OutputFormat::Table, &measured).unwrap();
     assert!(
         lines.contains("9kB")
             && lines.contains("5kB")
@@ -166,7 +166,7 @@ fn paths_and_switches_are_shown() {
             && lines.contains(" 6 "),
         "sums and ports: {lines}"
     );
-    let table = rendered(What::Paths, Output::Table, answer).unwrap();
+    let table = rendered(ShowCommand::Paths, OutputFormat::Table, answer).unwrap();
     assert!(
         table.contains("leaf0 > spine1 > leaf3")
             && table.contains("not yet")
@@ -192,8 +192,11 @@ fn queues_are_shown() {
     let answer = format!(r#"{{"revision":1,"now_ns":5,"measured_ns":4,"ports":[{port}]}}"#);
     let head = "node,port,to,rate_bps,priority,bytes,packets,drops,backlog_bytes\n";
     let lines = "h0-0,eth0,tor0,1000000,short,5000,5,2,0\nh0-0,eth0,tor0,1000000,0,7000,7,2,0\nh0-0,eth0,tor0,1000000,7,0,0,0,0\n";
-    assert_eq!(rendered(What::Queues, Output::Csv, &answer).unwrap(), format!("{head}{lines}"));
-    let table = rendered(What::Queues, Output::Table, &answer).unwrap();
+    assert_eq!(
+        rendered(ShowCommand::Queues, OutputFormat::Csv, &answer).unwrap(),
+        format!("{head}{lines}")
+    );
+    let table = rendered(ShowCommand::Queues, OutputFormat::Table, &answer).unwrap();
     assert!(
         table.contains("7kB")
             && table.contains("1Mb/s")
@@ -201,7 +204,7 @@ fn queues_are_shown() {
         "{table}"
     );
     let none = r#"{"revision":1,"now_ns":5,"measured_ns":null,"ports":[]}"#;
-    assert_eq!(rendered(What::Queues, Output::Csv, none).unwrap(), head);
+    assert_eq!(rendered(ShowCommand::Queues, OutputFormat::Csv, none).unwrap(), head);
 }
 
 #[test]
@@ -210,14 +213,14 @@ fn a_topology_and_stats_are_shown() {
         crate::config::read_topology(&crate::testing::shipped("topologies/hybrid-4x2.yaml"), "t")
             .unwrap();
     let answer = serde_json::to_string(&wire::Topology::from(&t)).unwrap();
-    let table = rendered(What::Topology, Output::Table, &answer).unwrap();
+    let table = rendered(ShowCommand::Topology, OutputFormat::Table, &answer).unwrap();
     assert!(
         table.contains("20:1") && table.contains("1Gb/s, delta 10ms, not-all-stop, simplex"),
         "{table}"
     );
-    let csv = rendered(What::Topology, Output::Csv, &answer).unwrap();
+    let csv = rendered(ShowCommand::Topology, OutputFormat::Csv, &answer).unwrap();
     assert!(csv.contains("\nh3-1,r3,2,1000000000,100000000\n"), "{csv}");
-    let json = rendered(What::Topology, Output::Json, &answer).unwrap();
+    let json = rendered(ShowCommand::Topology, OutputFormat::Json, &answer).unwrap();
     assert_eq!(serde_json::from_str::<wire::Topology>(&json).unwrap(), wire::Topology::from(&t));
 }
 
@@ -225,17 +228,19 @@ fn a_topology_and_stats_are_shown() {
 fn what_is_empty_is_said_and_what_has_not_happened_is_left_out() {
     let none = r#"{"revision":7,"now_ns":2500000000,"circuits":[]}"#;
     assert_eq!(
-        rendered(What::Circuits, Output::Table, none).unwrap(),
+        rendered(ShowCommand::Circuits, OutputFormat::Table, none).unwrap(),
         "no circuits, 2.5s after the daemon's start\n"
     );
     assert!(
-        rendered(What::Circuits, Output::Csv, none).unwrap().starts_with("plane,input"),
+        rendered(ShowCommand::Circuits, OutputFormat::Csv, none)
+            .unwrap()
+            .starts_with("plane,input"),
         "programs get the header"
     );
-    let mine = rendered(What::Circuits, Output::Table, CIRCUITS).unwrap();
+    let mine = rendered(ShowCommand::Circuits, OutputFormat::Table, CIRCUITS).unwrap();
     let policys = rendered(
-        What::Circuits,
-        Output::Table,
+        ShowCommand::Circuits,
+        OutputFormat::Table,
         &CIRCUITS.replace(r#""manual":true"#, r#""manual":false"#),
     )
     .unwrap();
@@ -247,7 +252,7 @@ fn what_is_empty_is_said_and_what_has_not_happened_is_left_out() {
         "poll":{quiet},"decide":{measured},"apply":{quiet},"cycle":{quiet},"dark_asked":{quiet},"dark_achieved":{quiet},
         "probes_ok":0,"probes_wrong":1,"probes_lost":0,"failures":[]}}"#
     );
-    let table = rendered(What::Stats, Output::Table, &stats).unwrap();
+    let table = rendered(ShowCommand::Stats, OutputFormat::Table, &stats).unwrap();
     assert!(
         table.contains("1us / 2us / 3us")
             && table.contains("probes wrong")
@@ -258,7 +263,7 @@ fn what_is_empty_is_said_and_what_has_not_happened_is_left_out() {
         ["probes ok", "poll", "fallbacks", "failures"].iter().all(|w| !table.contains(w)),
         "{table}"
     );
-    let csv = rendered(What::Stats, Output::Csv, &stats).unwrap();
+    let csv = rendered(ShowCommand::Stats, OutputFormat::Csv, &stats).unwrap();
     assert!(
         csv.contains("poll_p50_ns,0")
             && csv.contains("decide_p99_ns,2000")
@@ -270,7 +275,10 @@ fn what_is_empty_is_said_and_what_has_not_happened_is_left_out() {
 #[test]
 fn what_is_not_an_answer_is_an_error() {
     for answer in ["", "{}", "[]", "<html>"] {
-        assert_eq!(rendered(What::Circuits, Output::Table, answer).unwrap_err().code(), 1);
+        assert_eq!(
+            rendered(ShowCommand::Circuits, OutputFormat::Table, answer).unwrap_err().code(),
+            1
+        );
     }
 }
 
@@ -281,10 +289,10 @@ fn no_daemon_is_code_4_and_a_wrong_url_is_usage() {
     socket.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
     let silent = socket.local_addr().unwrap().as_socket().unwrap();
     let args = |url: String| Args {
-        what: What::Ports,
+        what: ShowCommand::Ports,
         job: None,
         stage: None,
-        output: Output::Table,
+        output: OutputFormat::Table,
         watch: None,
         place: Where { controller: Some(url), ..Where::default() },
     };
@@ -309,15 +317,15 @@ fn everything_is_shown_from_a_server() {
     let listen = Some(([127, 0, 0, 1], 0).into());
     let server = api::serve(
         handle,
-        api::Options { listen, token: Some(token.into()), ..api::Options::default() },
+        api::ServerOptions { listen, token: Some(token.into()), ..api::ServerOptions::default() },
     )
     .unwrap();
     let controller = format!("http://{}/", server.address.unwrap());
     let client = |token: Option<&str>| Client::new(&controller, token.map(Into::into));
     let known = client(Some(token)).unwrap();
-    for what in <What as clap::ValueEnum>::value_variants() {
+    for what in <ShowCommand as clap::ValueEnum>::value_variants() {
         let answer = known.get(what.path()).unwrap();
-        for output in [Output::Table, Output::Csv, Output::Json] {
+        for output in [OutputFormat::Table, OutputFormat::Csv, OutputFormat::Json] {
             assert!(!rendered(*what, output, &answer).unwrap().is_empty());
         }
     }
@@ -370,12 +378,12 @@ fn no_circuits_now_says_how_many_there_were_and_planes_have_dark_times_of_their_
         "{}",
         told(34)
     );
-    let table = rendered(What::Stats, Output::Table, &stats(1)).unwrap();
+    let table = rendered(ShowCommand::Stats, OutputFormat::Table, &stats(1)).unwrap();
     assert!(
         table.contains("plane 1: dark achieved, p50 / p99 / max")
             && table.contains("10ms / 11ms / 12ms"),
         "{table}"
     );
-    let csv = rendered(What::Stats, Output::Csv, &stats(1)).unwrap();
+    let csv = rendered(ShowCommand::Stats, OutputFormat::Csv, &stats(1)).unwrap();
     assert!(csv.contains("plane_1_dark_asked_p99_ns,11000000"), "{csv}");
 }

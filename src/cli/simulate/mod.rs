@@ -7,18 +7,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::builder::ArgPredicate;
 
-use self::play::{Listeners, Load, Play};
+use self::play::{JobsListeners, ReadyRun, RunLoad};
 use super::caveats::{Allow, say_caveats_of_input, say_taken, say_unplaced};
-use super::changes::Changes;
+use super::changes::KeyChanges;
 use super::interrupt::stopped_by_ctrl_c;
 use super::numbers::several;
-use super::progress::Clock;
+use super::progress::RunClock;
 use super::record::RecordArgs;
 use super::summary::Shown;
 use super::timeline;
-use super::workload::Reading;
+use super::workload::ReadingArgs;
 use super::{
-    CliError, Output, can_write, event_log, explain, jobs, outcome, print, read_text,
+    CliError, OutputFormat, can_write, event_log, explain, jobs, outcome, print, read_text,
     read_topology_with, rows, study, tables, write_text,
 };
 use crate::coflows::network::{NetworkKind, Within};
@@ -26,8 +26,8 @@ use crate::config;
 use crate::runtime::jobs::report::JobsResult;
 use crate::runtime::jobs::simulate as of_jobs;
 use crate::runtime::record::Pace;
-use crate::runtime::report::{End, Machine, Names, RunResult};
-use crate::runtime::rows::{Row, Rows};
+use crate::runtime::report::{ResultNames, RunEnd, RunMachine, RunResult};
+use crate::runtime::rows::{ResultRow, RowSink};
 use crate::runtime::settings::RunPlan;
 use crate::runtime::simulate::Progress;
 use crate::runtime::study::AnyResult;
@@ -110,15 +110,15 @@ pub struct Args {
     )]
     explain: Option<String>,
     #[command(flatten)]
-    pub(super) changes: Changes,
+    pub(super) changes: KeyChanges,
     #[command(flatten)]
     tuning: jobs::Tuning,
     #[command(flatten)]
-    how: jobs::Virtual,
+    how: jobs::VirtualArgs,
     #[command(flatten)]
-    wrong: jobs::Wrong,
+    wrong: jobs::ForesightErrors,
     #[command(flatten)]
-    reading: Reading,
+    reading: ReadingArgs,
     /// Ends the run at this time even if coflows or jobs are unfinished, such as 60s
     #[arg(long)]
     until: Option<Span>,
@@ -172,13 +172,13 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     if args.policy.len() > 1 || args.repeat.is_some() {
         return compare(args, &topology);
     }
-    let play = Play::new(args, &topology, &args.policy[0])?;
+    let play = ReadyRun::new(args, &topology, &args.policy[0])?;
     match &play.load {
-        Load::Coflows { .. } => {
+        RunLoad::Coflows { .. } => {
             say_unplaced([&play.plan]);
             run_workload(args, &play)
         }
-        Load::Jobs { .. } => run_jobs(args, &play),
+        RunLoad::Jobs { .. } => run_jobs(args, &play),
     }
 }
 
@@ -190,7 +190,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
 pub(super) fn quietly(args: &Args, stop: &AtomicBool) -> Result<Option<AnyResult>, CliError> {
     args.check()?;
     let topology = args.read_topology()?;
-    let play = Play::new(args, &topology, &args.policy[0])?;
+    let play = ReadyRun::new(args, &topology, &args.policy[0])?;
     let result = play.quietly(args.seed, stop)?;
     result.as_ref().map_or(Ok(()), |r| args.allow.accept(&play.plan.policy.name, r.caveats()))?;
     Ok(result)
@@ -201,10 +201,10 @@ fn compare(args: &Args, topology: &Arc<Topology>) -> Result<(), CliError> {
     let plays = args
         .policy
         .iter()
-        .map(|p| Play::new(args, topology, p))
-        .collect::<Result<Vec<Play>, _>>()?;
+        .map(|p| ReadyRun::new(args, topology, p))
+        .collect::<Result<Vec<ReadyRun>, _>>()?;
     let seeds = args.repeat.unwrap_or(1);
-    if let Load::Coflows { what, .. } = &plays[0].load {
+    if let RunLoad::Coflows { what, .. } = &plays[0].load {
         if args.repeat.is_some() && !args.reading.depends_on_seed(what)? {
             let why = "has the same coflows for every seed; repeat a mix, or jobs";
             return Err(CliError::Usage(format!("--repeat: {} {why}", what.display())));
@@ -233,7 +233,7 @@ fn compare(args: &Args, topology: &Arc<Topology>) -> Result<(), CliError> {
     }
 }
 
-fn run_workload(args: &Args, play: &Play) -> Result<(), CliError> {
+fn run_workload(args: &Args, play: &ReadyRun) -> Result<(), CliError> {
     let workload = play.workload(args.seed)?;
     args.workload.iter().for_each(|file| say_taken(file, &workload.taken));
     let mut log = String::new();
@@ -243,7 +243,7 @@ fn run_workload(args: &Args, play: &Play) -> Result<(), CliError> {
             log.push_str(&event_log::of_network(&record));
         }
     };
-    let (stop, clock) = (stopped_by_ctrl_c(), Clock::start());
+    let (stop, clock) = (stopped_by_ctrl_c(), RunClock::start());
     let mut watch = |at: Progress| {
         clock.show(
             at.now,
@@ -253,14 +253,14 @@ fn run_workload(args: &Args, play: &Play) -> Result<(), CliError> {
         !stop.load(Ordering::Relaxed)
     };
     let writer = args.writer(false, &stop)?;
-    let rows = |row: Row| writer.iter().for_each(|w| w.put(row));
-    let rows: Option<Rows> = args.has_no_lists().then_some(&rows);
+    let rows = |row: ResultRow| writer.iter().for_each(|w| w.put(row));
+    let rows: Option<RowSink> = args.has_no_lists().then_some(&rows);
     let around = |record: Option<&_>| {
         play.coflows(args.seed, &workload, (record, rows), &mut write, &mut watch)
     };
     let result = args.record.around(Pace::Virtual, Some(args.seed), around)?;
     let took = clock.stop(result.end);
-    let machine = args.timing.then(|| Machine::new(result.events.unwrap_or(0), took));
+    let machine = args.timing.then(|| RunMachine::new(result.events.unwrap_or(0), took));
     let result = RunResult { machine, ..result };
     writer.map_or(Ok(()), |w| w.end(&result))?;
     print(&outcome::run_result(&result, args.shown()))?;
@@ -268,7 +268,7 @@ fn run_workload(args: &Args, play: &Play) -> Result<(), CliError> {
         write_text(file, &tables::json(&result))?;
     }
     if let Some(file) = &args.events {
-        let of = Names {
+        let of = ResultNames {
             mechanism: &result.mechanism,
             topology: &result.topology,
             policy: &result.policy,
@@ -276,7 +276,7 @@ fn run_workload(args: &Args, play: &Play) -> Result<(), CliError> {
         };
         log.insert_str(
             0,
-            &event_log::Head::new(event_log::Clock::Virtual, &result.origin, of).line(),
+            &event_log::EventLogHead::new(event_log::LogClock::Virtual, &result.origin, of).line(),
         );
         write_text(file, &log)?;
     }
@@ -286,46 +286,52 @@ fn run_workload(args: &Args, play: &Play) -> Result<(), CliError> {
 
 /// What has been printed and written is no whole result, if nothing moved any more or Ctrl-C ended
 /// it. That --until ended it was asked for.
-fn whole(end: End, what: &str, unfinished: usize) -> Result<(), CliError> {
+fn whole(end: RunEnd, what: &str, unfinished: usize) -> Result<(), CliError> {
     let why = match end {
-        End::Stuck => "nothing moves any more, or not before virtual time ends",
-        End::Stopped if unfinished > 0 => "interrupted",
+        RunEnd::Stuck => "nothing moves any more, or not before virtual time ends",
+        RunEnd::Stopped if unfinished > 0 => "interrupted",
         _ => return Ok(()),
     };
     Err(CliError::Failed(format!("{} did not finish: {why}", several(unfinished, what))))
 }
 
-fn run_jobs(args: &Args, play: &Play) -> Result<(), CliError> {
-    let (stop, clock) = (stopped_by_ctrl_c(), Clock::start());
+fn run_jobs(args: &Args, play: &ReadyRun) -> Result<(), CliError> {
+    let (stop, clock) = (stopped_by_ctrl_c(), RunClock::start());
     let open = |coflows, coming| {
         format!("{} open, {} to come", several(coflows, "coflow"), several(coming, "job"))
     };
-    let watch = |at: of_jobs::Progress| clock.show(at.now, at.events, &open(at.coflows, at.coming));
+    let watch =
+        |at: of_jobs::JobsProgress| clock.show(at.now, at.events, &open(at.coflows, at.coming));
     let mut log = String::new();
     let keep = args.events.is_some();
     let writer = args.writer(true, &stop)?;
-    let rows = |row: Row| writer.iter().for_each(|w| w.put(row));
-    let rows: Option<Rows> = args.has_no_lists().then_some(&rows);
+    let rows = |row: ResultRow| writer.iter().for_each(|w| w.put(row));
+    let rows: Option<RowSink> = args.has_no_lists().then_some(&rows);
     let result = args.record.around(Pace::Virtual, Some(args.seed), |record| {
-        play.jobs(args.seed, &stop, Listeners { watch: Some(&watch), record, rows }, &mut |line| {
-            if keep {
-                log.push_str(&event_log::of_jobs(&line));
-            }
-        })
+        play.jobs(
+            args.seed,
+            &stop,
+            JobsListeners { watch: Some(&watch), record, rows },
+            &mut |line| {
+                if keep {
+                    log.push_str(&event_log::of_jobs(&line));
+                }
+            },
+        )
     })?;
     let took = clock.stop(result.end);
-    let machine = args.timing.then(|| Machine::new(result.events.unwrap_or(0), took));
+    let machine = args.timing.then(|| RunMachine::new(result.events.unwrap_or(0), took));
     let result = JobsResult { machine, ..result };
     writer.map_or(Ok(()), |w| w.end(&result))?;
     print(&jobs::result(&result, args.shown()))?;
-    if args.explain.is_some() && args.shown.output == Output::Table {
+    if args.explain.is_some() && args.shown.output == OutputFormat::Table {
         print(&format!("\n{}\n{}", explain::table(&result).table(), explain::decisions(&result)))?;
     }
     if let Some(file) = &args.json {
         write_text(file, &tables::json(&result))?;
     }
     if let Some(file) = &args.events {
-        let of = Names {
+        let of = ResultNames {
             mechanism: &result.mechanism,
             topology: &result.topology,
             policy: &result.policy,
@@ -333,7 +339,7 @@ fn run_jobs(args: &Args, play: &Play) -> Result<(), CliError> {
         };
         log.insert_str(
             0,
-            &event_log::Head::new(event_log::Clock::Virtual, &result.origin, of).line(),
+            &event_log::EventLogHead::new(event_log::LogClock::Virtual, &result.origin, of).line(),
         );
         write_text(file, &log)?;
     }
@@ -375,10 +381,10 @@ impl Args {
         &'a self,
         of_jobs: bool,
         stop: &'a AtomicBool,
-    ) -> Result<Option<rows::Writer<'a>>, CliError> {
+    ) -> Result<Option<rows::RowsWriter<'a>>, CliError> {
         self.rows
             .as_ref()
-            .map(|directory| rows::Writer::create(directory, of_jobs, stop))
+            .map(|directory| rows::RowsWriter::create(directory, of_jobs, stop))
             .transpose()
     }
 

@@ -13,8 +13,8 @@ use crate::control::record::Record;
 use crate::runtime::jobs::report::JobsResult;
 use crate::runtime::jobs::simulate::{self as of_jobs, JobRunOptions, SimulatedJobs};
 use crate::runtime::record::Recorder;
-use crate::runtime::report::{End, Origin, RunResult};
-use crate::runtime::rows::Rows;
+use crate::runtime::report::{ResultOrigin, RunEnd, RunResult};
+use crate::runtime::rows::RowSink;
 use crate::runtime::settings::RunPlan;
 use crate::runtime::simulate::{
     Extras, Progress, SimOptions, bucket, simulate_alone, simulate_watched,
@@ -29,33 +29,33 @@ use crate::units::{Span, Time};
 use crate::workload::{Adjust, Workload};
 
 /// A run that is ready, but for its seed.
-pub struct Play<'a> {
+pub struct ReadyRun<'a> {
     args: &'a Args,
     /// The network.
     pub topology: &'a Arc<Topology>,
     /// The policy.
     pub plan: RunPlan,
     /// What it is to carry.
-    pub load: Load<'a>,
+    pub load: RunLoad<'a>,
     faults: Vec<Fault>,
     /// Where results come from, but for the seed.
-    origin: Origin,
+    origin: ResultOrigin,
 }
 
 /// What else hears of a run of jobs.
 #[derive(Clone, Copy, Default)]
-pub struct Listeners<'a> {
+pub struct JobsListeners<'a> {
     /// Is told how far it is.
-    pub watch: Option<&'a dyn Fn(of_jobs::Progress)>,
+    pub watch: Option<&'a dyn Fn(of_jobs::JobsProgress)>,
     /// Takes what both machines hear and want.
     pub record: Option<&'a Recorder>,
     /// Takes what ends.
-    pub rows: Option<Rows<'a>>,
+    pub rows: Option<RowSink<'a>>,
 }
 
 /// What is to be carried.
 #[allow(clippy::large_enum_variant, reason = "there is one at a time")]
-pub enum Load<'a> {
+pub enum RunLoad<'a> {
     /// A workload.
     Coflows {
         /// A file or a name.
@@ -72,7 +72,7 @@ pub enum Load<'a> {
     },
 }
 
-impl<'a> Play<'a> {
+impl<'a> ReadyRun<'a> {
     /// Reads a policy and all that goes with it.
     ///
     /// # Errors
@@ -83,19 +83,19 @@ impl<'a> Play<'a> {
         policy: &Path,
     ) -> Result<Self, CliError> {
         let plan = read_policy_with(policy, &args.changes.all)?;
-        limits::fits_into_memory(topology, &plan, config::Load::default())?;
+        limits::fits_into_memory(topology, &plan, config::SimulationLoad::default())?;
         let faults = args.read_faults(topology, &plan)?;
         args.check_resolution(&plan)?;
         let load = match (&args.jobs, &args.workload) {
             (Some(what), _) => {
                 let by = jobs::scheduling(&plan, &policy.display().to_string())?;
-                Load::Jobs { what, by, failures: args.tuning.failures(topology)? }
+                RunLoad::Jobs { what, by, failures: args.tuning.failures(topology)? }
             }
-            (None, Some(what)) => Load::Coflows { what },
+            (None, Some(what)) => RunLoad::Coflows { what },
             (None, None) => return Err(CliError::Usage("either --workload or --jobs".into())),
         };
         match &load {
-            Load::Jobs { by, .. }
+            RunLoad::Jobs { by, .. }
                 if args.how.grain(topology, by.placement.kind())? == Grain::Rack =>
             {
                 config::fit(&rack_level(topology), &plan)?;
@@ -109,7 +109,7 @@ impl<'a> Play<'a> {
         );
         let origin = if args.timing { origin::here_and_now(&origin) } else { origin };
         let (options, settings) = (args.given.clone(), config::settings(&plan));
-        let origin = Origin {
+        let origin = ResultOrigin {
             options,
             settings,
             resolution: Some(args.resolution()).filter(|&r| r > Span::ZERO),
@@ -118,8 +118,8 @@ impl<'a> Play<'a> {
         Ok(Self { args, topology, plan, load, faults, origin })
     }
 
-    fn origin(&self, seed: u64) -> Origin {
-        Origin { seed: Some(seed), ..self.origin.clone() }
+    fn origin(&self, seed: u64) -> ResultOrigin {
+        ResultOrigin { seed: Some(seed), ..self.origin.clone() }
     }
 
     /// The run with a seed, without a word; `None` if it was stopped.
@@ -128,7 +128,7 @@ impl<'a> Play<'a> {
     /// Files that cannot be read or make no sense, and runs that fail; which seed.
     pub fn quietly(&self, seed: u64, stop: &AtomicBool) -> Result<Option<AnyResult>, CliError> {
         let (end, result) = match &self.load {
-            Load::Coflows { .. } => {
+            RunLoad::Coflows { .. } => {
                 let workload = self.workload(seed)?;
                 let result = self.coflows(seed, &workload, (None, None), &mut |_| (), &mut |_| {
                     !stop.load(Ordering::Relaxed)
@@ -136,12 +136,12 @@ impl<'a> Play<'a> {
                 let result = result.map_err(|e| CliError::Failed(format!("seed {seed}: {e}")))?;
                 (result.end, AnyResult::Coflows(Box::new(result)))
             }
-            Load::Jobs { .. } => {
-                let result = self.jobs(seed, stop, Listeners::default(), &mut |_| ())?;
+            RunLoad::Jobs { .. } => {
+                let result = self.jobs(seed, stop, JobsListeners::default(), &mut |_| ())?;
                 (result.end, AnyResult::Jobs(Box::new(result)))
             }
         };
-        Ok((end != End::Stopped).then_some(result))
+        Ok((end != RunEnd::Stopped).then_some(result))
     }
 
     /// The coflows of a seed.
@@ -149,7 +149,7 @@ impl<'a> Play<'a> {
     /// # Errors
     /// A file that cannot be read or makes no sense.
     pub fn workload(&self, seed: u64) -> Result<Workload, CliError> {
-        let (Load::Coflows { what } | Load::Jobs { what, .. }) = &self.load;
+        let (RunLoad::Coflows { what } | RunLoad::Jobs { what, .. }) = &self.load;
         let reading = &self.args.reading;
         let adjust =
             Adjust { scale: reading.scale.unwrap_or(self.plan.run.scale), ..reading.adjust() };
@@ -164,7 +164,7 @@ impl<'a> Play<'a> {
         &self,
         seed: u64,
         workload: &Workload,
-        (record, rows): (Option<&Recorder>, Option<Rows>),
+        (record, rows): (Option<&Recorder>, Option<RowSink>),
         write: &mut dyn FnMut(Record),
         watch: &mut dyn FnMut(Progress) -> bool,
     ) -> Result<RunResult, CliError> {
@@ -196,11 +196,11 @@ impl<'a> Play<'a> {
         &self,
         seed: u64,
         stop: &AtomicBool,
-        Listeners { watch, record, rows }: Listeners,
-        write: &mut dyn FnMut(of_jobs::Line),
+        JobsListeners { watch, record, rows }: JobsListeners,
+        write: &mut dyn FnMut(of_jobs::EventLogLine),
     ) -> Result<JobsResult, CliError> {
         let Self { args, topology, plan, faults, load, .. } = self;
-        let Load::Jobs { what, by, failures } = load else {
+        let RunLoad::Jobs { what, by, failures } = load else {
             return Err(CliError::Usage("no --jobs".into()));
         };
         let errors = args.wrong.errors(seed);

@@ -161,16 +161,16 @@ fn a_run_ends_under_every_pair_of_options() {
         let (told, result) = run_of(dir.path(), &row);
         let Ok(Some(AnyResult::Coflows(r))) = result else { panic!("{told}: {:?}", result.err()) };
         match r.end {
-            End::Finished => assert_eq!(
+            RunEnd::Finished => assert_eq!(
                 (r.summary.unfinished, r.summary.bytes_received),
                 (0, r.summary.bytes_asked),
                 "{told}"
             ),
-            End::Until => assert!(told.contains("--until"), "{told}"),
+            RunEnd::Until => assert!(told.contains("--until"), "{told}"),
             // Bytes that wait for circuits which nothing sets, or for an interface that is halved
             // for good, wait on.
-            End::Stuck => assert!(told.contains("\"wait\""), "{told}"),
-            End::Stopped => panic!("{told}"),
+            RunEnd::Stuck => assert!(told.contains("\"wait\""), "{told}"),
+            RunEnd::Stopped => panic!("{told}"),
         }
     }
 }
@@ -189,7 +189,7 @@ fn delays_and_a_resolution_go_together() {
         (plain[0], plain[4]) = (links, resolution);
         let (told, result) = run_of(dir.path(), &plain);
         assert!(
-            matches!(result, Ok(Some(AnyResult::Coflows(r))) if r.end == End::Finished),
+            matches!(result, Ok(Some(AnyResult::Coflows(r))) if r.end == RunEnd::Finished),
             "{told}"
         );
         plain[4] = "--resolution 1ns";

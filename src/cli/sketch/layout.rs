@@ -32,7 +32,7 @@ const PLANES: i32 = 40;
 const NARROWEST: i32 = 900;
 
 /// A switch: the middle of its box and its name.
-pub struct Node {
+pub struct SwitchBox {
     pub x: i32,
     pub y: i32,
     /// Width of its box.
@@ -41,61 +41,61 @@ pub struct Node {
 }
 
 /// A link between two points.
-pub struct Line {
+pub struct DrawnLink {
     pub from: (i32, i32),
     pub to: (i32, i32),
     pub rate: BitRate,
 }
 
 /// A frame with hosts.
-pub struct Frame {
+pub struct RackFrame {
     pub left: i32,
     pub top: i32,
     pub hosts: u32,
 }
 
 /// An optical plane: a bar below the racks.
-pub struct Bar {
+pub struct PlaneBar {
     pub top: i32,
     pub text: String,
 }
 
 /// Text in the margin: the height of its middle, and its lines.
-pub struct Note {
+pub struct MarginNote {
     pub y: i32,
     pub lines: Vec<String>,
 }
 
 /// A page.
-pub struct Layout {
+pub struct SketchLayout {
     pub size: (u32, u32),
     /// From one row of switches to the next.
     row: i32,
     pub title: String,
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<SwitchBox>,
     /// Of the packet network.
-    pub cables: Vec<Line>,
+    pub cables: Vec<DrawnLink>,
     /// To optical planes.
-    pub fibres: Vec<Line>,
-    pub racks: Vec<Frame>,
+    pub fibres: Vec<DrawnLink>,
+    pub racks: Vec<RackFrame>,
     /// Width and height of every rack's frame, and the number of hosts side by side.
     pub frame: (i32, i32),
     pub columns: i32,
-    pub bars: Vec<Bar>,
-    pub notes: Vec<Note>,
+    pub bars: Vec<PlaneBar>,
+    pub notes: Vec<MarginNote>,
 }
 
 /// A row of switches, and for each, the name and those of the rows before (or racks) that it is
 /// joined with.
-struct Row {
+struct SwitchRow {
     label: String,
     switches: Vec<(u32, String)>,
 }
 
 /// Links between rows as numbers of switches; racks are not among them.
-struct Switches {
+struct SwitchRows {
     /// From the racks upwards.
-    rows: Vec<Row>,
+    rows: Vec<SwitchRow>,
     cables: Vec<(u32, u32, BitRate, LinkSpec)>,
     /// By rack: its switch.
     stands: Vec<u32>,
@@ -103,10 +103,10 @@ struct Switches {
     relay: bool,
 }
 
-impl Layout {
+impl SketchLayout {
     /// The page of a network.
     pub fn new(t: &Topology) -> Self {
-        let switches = Switches::of(t);
+        let switches = SwitchRows::of(t);
         let most = t.racks.iter().map(|r| r.hosts as i32).max().unwrap_or(1);
         let columns =
             if most <= 4 { most } else { (1..).find(|c| c * c * 2 >= most * 3).unwrap_or(most) };
@@ -132,7 +132,7 @@ impl Layout {
             racks: t
                 .racks
                 .iter()
-                .map(|r| Frame { left: left(r.id.index()), top, hosts: r.hosts })
+                .map(|r| RackFrame { left: left(r.id.index()), top, hosts: r.hosts })
                 .collect(),
             frame,
             columns,
@@ -153,7 +153,7 @@ impl Layout {
 
     /// The switches, row by row from the racks upwards: each over the middle of what it joins
     /// below, as far as neighbours let it.
-    fn place(&mut self, s: &Switches, t: &Topology, cell: i32) {
+    fn place(&mut self, s: &SwitchRows, t: &Topology, cell: i32) {
         let mut at: BTreeMap<u32, (i32, i32)> = BTreeMap::new();
         if s.relay {
             at.extend(
@@ -177,16 +177,16 @@ impl Layout {
                 let x = LEFT + width * (2 * place as i32 + 1) / (2 * row.switches.len() as i32);
                 let wide =
                     if s.is_one() { width } else { (name.len() as i32 * 8 + 16).min(each - 6) };
-                self.nodes.push(Node { x, y, width: wide.max(8), name: name.into() });
+                self.nodes.push(SwitchBox { x, y, width: wide.max(8), name: name.into() });
                 at.insert(number, (x, y));
             }
-            self.notes.push(Note { y, lines: vec![row.label.clone()] });
+            self.notes.push(MarginNote { y, lines: vec![row.label.clone()] });
         }
         self.join(s, t, &at);
     }
 
     /// The mean place of what a switch joins and has one.
-    fn over(&self, switch: u32, s: &Switches, at: &BTreeMap<u32, (i32, i32)>) -> i64 {
+    fn over(&self, switch: u32, s: &SwitchRows, at: &BTreeMap<u32, (i32, i32)>) -> i64 {
         let racks = s
             .stands
             .iter()
@@ -203,7 +203,7 @@ impl Layout {
     }
 
     /// Links between switches, uplinks, and what the margin says of them.
-    fn join(&mut self, s: &Switches, t: &Topology, at: &BTreeMap<u32, (i32, i32)>) {
+    fn join(&mut self, s: &SwitchRows, t: &Topology, at: &BTreeMap<u32, (i32, i32)>) {
         // By the height below their upper end: how many links of a rate there are, and what else
         // they do.
         let mut bands: BTreeMap<i32, BTreeMap<(BitRate, String), usize>> = BTreeMap::new();
@@ -213,8 +213,11 @@ impl Layout {
                 std::mem::swap(&mut from, &mut to);
             }
             let upper = to.1 + BOX / 2;
-            let line =
-                Line { from: (from.0, (from.1 - BOX / 2).max(upper)), to: (to.0, upper), rate };
+            let line = DrawnLink {
+                from: (from.0, (from.1 - BOX / 2).max(upper)),
+                to: (to.0, upper),
+                rate,
+            };
             *bands
                 .entry(upper + (self.row - BOX) / 2)
                 .or_default()
@@ -225,14 +228,17 @@ impl Layout {
         if !s.relay {
             for (r, stand) in s.stands.iter().enumerate() {
                 let to = at[stand];
-                let line = Line {
+                let line = DrawnLink {
                     from: (self.middle(r), self.racks[r].top),
                     to: (to.0, to.1 + BOX / 2),
                     rate: t.racks[r].uplink,
                 };
                 // One wide switch is reached straight up.
-                let line =
-                    if s.is_one() { Line { to: (line.from.0, line.to.1), ..line } } else { line };
+                let line = if s.is_one() {
+                    DrawnLink { to: (line.from.0, line.to.1), ..line }
+                } else {
+                    line
+                };
                 *bands
                     .entry(line.to.1 + (self.row - BOX) / 2)
                     .or_default()
@@ -241,11 +247,10 @@ impl Layout {
                 self.cables.push(line);
             }
         }
-        self.notes.extend(
-            bands
-                .into_iter()
-                .map(|(y, kinds)| Note { y, lines: kinds.into_iter().flat_map(links).collect() }),
-        );
+        self.notes.extend(bands.into_iter().map(|(y, kinds)| MarginNote {
+            y,
+            lines: kinds.into_iter().flat_map(links).collect(),
+        }));
         let nics: BTreeMap<(BitRate, String), usize> =
             t.hosts.iter().fold(BTreeMap::new(), |mut all, h| {
                 *all.entry((h.nic, also(&t.links.nic))).or_default() += 1;
@@ -255,7 +260,7 @@ impl Layout {
             std::iter::once(format!("{n} hosts, NICs of {rate}")).chain(says(also))
         };
         let y = self.racks.first().map_or(0, |r| r.top) + self.frame.1 / 2;
-        self.notes.push(Note { y, lines: nics.into_iter().flat_map(of).collect() });
+        self.notes.push(MarginNote { y, lines: nics.into_iter().flat_map(of).collect() });
     }
 
     fn planes(&mut self, t: &Topology, cell: i32) {
@@ -269,12 +274,12 @@ impl Layout {
             let aside = step * p as i32 - step * (many - 1) / 2;
             let lines = (0..t.rack_count()).map(|r| {
                 let x = self.middle(r) + aside;
-                Line { from: (x, bottom), to: (x, top), rate: plane.rate }
+                DrawnLink { from: (x, bottom), to: (x, top), rate: plane.rate }
             });
             self.fibres.extend(lines.collect::<Vec<_>>());
-            self.bars.push(Bar { top, text: format!("OCS {p}") });
+            self.bars.push(PlaneBar { top, text: format!("OCS {p}") });
             let lines = vec![format!("circuits of {}, {} dark", plane.rate, plane.delta)];
-            self.notes.push(Note {
+            self.notes.push(MarginNote {
                 y: top + BOX / 2,
                 lines: lines.into_iter().chain(says(also(&t.links.ocs))).collect(),
             });
@@ -314,23 +319,25 @@ fn also(spec: &LinkSpec) -> String {
     [buffer, ecn, delay, loss].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-impl Switches {
+impl SwitchRows {
     fn of(t: &Topology) -> Self {
         let (racks, plain) = (t.rack_count(), LinkSpec::default());
         match &t.eps.core {
             Core::Graph(g) => Self::graph(g, t),
             Core::Flat(rate) => {
-                let row = Row { label: String::new(), switches: vec![(0, core("EPS", *rate))] };
+                let row =
+                    SwitchRow { label: String::new(), switches: vec![(0, core("EPS", *rate))] };
                 Self { rows: vec![row], cables: vec![], stands: vec![0; racks], relay: false }
             }
             Core::Pods(pods, rate) => {
                 let of = |r: usize| r as u32 / pods.racks.max(1);
                 let n = of(racks.saturating_sub(1)) + 1;
-                let tier = Row {
+                let tier = SwitchRow {
                     label: "pods".into(),
                     switches: (0..n).map(|p| (p, format!("pod{p}"))).collect(),
                 };
-                let top = Row { label: String::new(), switches: vec![(n, core("core", *rate))] };
+                let top =
+                    SwitchRow { label: String::new(), switches: vec![(n, core("core", *rate))] };
                 let cables = (0..n).map(|p| (p, n, pods.uplink, plain)).collect();
                 Self {
                     rows: vec![tier, top],
@@ -364,8 +371,10 @@ impl Switches {
             Tier::Aggregation => "aggregation".into(),
             Tier::Core => "core".into(),
         };
-        let rows =
-            rows.into_iter().map(|(key, switches)| Row { label: label(key), switches }).collect();
+        let rows = rows
+            .into_iter()
+            .map(|(key, switches)| SwitchRow { label: label(key), switches })
+            .collect();
         let cables =
             g.cables.iter().map(|c| (c.ends.0, c.ends.1, c.rate, t.links.cable(g, c))).collect();
         Self { rows, cables, stands: g.racks.clone(), relay }

@@ -1,14 +1,14 @@
 //! A network as a drawing: its packet switches by tier, its racks of hosts, and its optical planes
 //! below them.
 
-use crate::draw::{Anchor, Ink, Pen, Point, Shape, Sheet, colour, font};
+use crate::draw::{Anchor, Ink, MarkShape, Pen, Point, Sheet, colour, font};
 use crate::topology::Topology;
 
 mod layout;
 #[cfg(test)]
 mod tests;
 
-use layout::{BOX, HOST, LEFT, Layout, Line, MARGIN, NAME, PAD};
+use layout::{BOX, DrawnLink, HOST, LEFT, MARGIN, NAME, PAD, SketchLayout};
 
 /// The most racks that are drawn: a page is a window or a wall wide, not a street.
 pub const MAX_RACKS: usize = 256;
@@ -30,10 +30,10 @@ pub fn sheet(t: &Topology) -> Result<Sheet, String> {
             t.rack_count()
         ));
     }
-    Ok(draw(&Layout::new(t)))
+    Ok(draw(&SketchLayout::new(t)))
 }
 
-fn draw(page: &Layout) -> Sheet {
+fn draw(page: &SketchLayout) -> Sheet {
     let (title, note, name) = SIZES;
     let mut sheet = Sheet::new(page.size.0.into(), page.size.1.into());
     sheet.text(point(MARGIN, MARGIN + 8), title, Anchor::Start, page.title.as_str());
@@ -71,7 +71,7 @@ fn draw(page: &Layout) -> Sheet {
     sheet
 }
 
-fn racks(sheet: &mut Sheet, page: &Layout, size: f64) {
+fn racks(sheet: &mut Sheet, page: &SketchLayout, size: f64) {
     let (width, height) = page.frame;
     for (k, r) in page.racks.iter().enumerate() {
         frame(sheet, [(r.left, r.top), (r.left + width, r.top + height)], Ink::BLACK, 0.04);
@@ -87,7 +87,7 @@ fn racks(sheet: &mut Sheet, page: &Layout, size: f64) {
                 first + h % page.columns * (HOST + 3),
                 r.top + NAME + h / page.columns * (HOST + 3),
             );
-            sheet.fill(Shape::Rect(corner, HOST.into(), HOST.into()), Ink::BLACK.tint(0.55));
+            sheet.fill(MarkShape::Rect(corner, HOST.into(), HOST.into()), Ink::BLACK.tint(0.55));
         }
     }
 }
@@ -103,19 +103,19 @@ fn frame(
     edge: Ink,
     shade: f32,
 ) {
-    let shape = Shape::Rect(point(left, top), (right - left).into(), (bottom - top).into());
+    let shape = MarkShape::Rect(point(left, top), (right - left).into(), (bottom - top).into());
     sheet.fill(shape, edge.tint(shade)).edged(Pen::new(edge.tint(0.7), 1.0));
 }
 
 /// Lines, those of higher rates wider; where they are many, lighter.
-fn lines(sheet: &mut Sheet, lines: &[Line], colour: Ink) {
+fn lines(sheet: &mut Sheet, lines: &[DrawnLink], colour: Ink) {
     let least = lines.iter().map(|l| l.rate.0).min().unwrap_or(1).max(1);
     let ink = Ink { cover: if lines.len() > 60 { 0.45 } else { 0.75 }, ..colour };
     for l in lines {
         let width = 1 + (l.rate.0 / least).ilog10().min(3);
         let path = if l.from.1 == l.to.1 { arc(l.from, l.to) } else { vec![l.from, l.to] };
         sheet.stroke(
-            Shape::Line(path.into_iter().map(|(x, y)| point(x, y)).collect()),
+            MarkShape::Line(path.into_iter().map(|(x, y)| point(x, y)).collect()),
             Pen::new(ink, width.into()),
         );
     }

@@ -25,7 +25,7 @@ fn boxes_of_shipped_networks_lie_side_by_side_on_the_page() {
         "jobpacker-20",
     ] {
         let t = shipped(name);
-        let page = Layout::new(&t);
+        let page = SketchLayout::new(&t);
         let switches = page.nodes.iter().map(|n| (n.x - n.width / 2, n.y, n.x + n.width / 2));
         let racks = page.racks.iter().map(|r| (r.left, r.top, r.left + page.frame.0));
         let mut boxes: Vec<_> = switches.chain(racks).collect();

@@ -16,7 +16,7 @@ use std::time::Duration;
 use serde::Deserialize as _;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::changes::Changes;
+use super::changes::KeyChanges;
 use super::log::say;
 use super::{
     CliError, can_write, files, print, read_policy_with, read_topology_with, running, write_text,
@@ -37,9 +37,9 @@ mod result;
 mod shown;
 mod submit;
 
-use network::Network;
+use network::SparkNetwork;
 use plugin::Spark;
-use shown::Outcome;
+use shown::SparkOutcome;
 
 /// The policy of a run that names none.
 const DEFAULT_POLICY: &str = "declared";
@@ -82,7 +82,7 @@ pub struct Args {
     #[arg(long)]
     baseline: bool,
     #[command(flatten)]
-    changes: Changes,
+    changes: KeyChanges,
     /// Name of the network [default: the topology's]
     #[arg(long)]
     name: Option<String>,
@@ -158,7 +158,10 @@ pub fn run(args: &Args) -> Result<(), CliError> {
                 .into(),
         ));
     }
-    let place = args.network.as_ref().map_or_else(|| Place::new(args), |name| Place::up(name))?;
+    let place = args
+        .network
+        .as_ref()
+        .map_or_else(|| TargetNetwork::new(args), |name| TargetNetwork::up(name))?;
     let declared = place.port.is_some() && args.mode != Mode::Off;
     if place.admit != Admit::All && !declared {
         return Err(CliError::Invalid(format!(
@@ -182,7 +185,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
         args.baseline.then_some((Mode::Off, false)).into_iter().chain([(args.mode, true)])
     {
         let (spark, jar, place) = (&spark, &*jar, &place);
-        let plan = Plan { args, spark, jar, classes, hosts, mode, place, circuits };
+        let plan = SparkRun { args, spark, jar, classes, hosts, mode, place, circuits };
         outcomes.push(one(&plan, &stop)?);
         if stop.load(Relaxed) || outcomes.iter().any(|o| o.failed.is_some()) {
             break;
@@ -190,7 +193,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     }
     print(&shown::tables(&outcomes))?;
     if let Some(json) = &args.json {
-        let all: Vec<_> = outcomes.iter().map(Outcome::written).collect();
+        let all: Vec<_> = outcomes.iter().map(SparkOutcome::written).collect();
         write_text(json, &super::tables::json_list(&all))?;
     }
     if stop.load(Relaxed) {
@@ -202,7 +205,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
 }
 
 /// Where an application runs.
-struct Place {
+struct TargetNetwork {
     /// The network's name.
     name: String,
     /// Its policy's name.
@@ -217,7 +220,7 @@ struct Place {
     up: Option<FabricNote>,
 }
 
-impl Place {
+impl TargetNetwork {
     /// A network of its own.
     ///
     /// # Errors
@@ -324,7 +327,7 @@ fn listen(stop: &Arc<AtomicBool>) -> Result<(), CliError> {
 }
 
 /// What is run.
-struct Plan<'a> {
+struct SparkRun<'a> {
     /// As it was asked.
     args: &'a Args,
     /// The Spark that runs it.
@@ -338,12 +341,12 @@ struct Plan<'a> {
     /// What Spark and the controller say to each other.
     mode: Mode,
     /// Where it runs.
-    place: &'a Place,
+    place: &'a TargetNetwork,
     /// Whether there are circuits.
     circuits: bool,
 }
 
-impl Plan<'_> {
+impl SparkRun<'_> {
     /// What the application is called: its file, without its ending.
     fn workload(&self) -> String {
         let file = self.args.app.iter().map(Path::new).find(|a| a.extension().is_some());
@@ -358,7 +361,7 @@ fn program() -> PathBuf {
 }
 
 /// Runs the application once.
-fn one(plan: &Plan<'_>, stop: &AtomicBool) -> Result<Outcome, CliError> {
+fn one(plan: &SparkRun<'_>, stop: &AtomicBool) -> Result<SparkOutcome, CliError> {
     let scratch = tempfile::Builder::new().prefix("heliostat-spark-").tempdir();
     let scratch =
         scratch.map_err(|e| CliError::Failed(format!("make a temporary directory: {e}")))?;
@@ -373,12 +376,12 @@ fn one(plan: &Plan<'_>, stop: &AtomicBool) -> Result<Outcome, CliError> {
         fs::create_dir_all(dir).map_err(|e| files::failed(dir, &e))?;
     }
     let network = match &plan.place.up {
-        Some(note) => Network::up(note.clone())?,
-        None => Network::start(plan, &logs)?,
+        Some(note) => SparkNetwork::up(note.clone())?,
+        None => SparkNetwork::start(plan, &logs)?,
     };
     let client = network.client();
-    let before = result::Network::read(&client);
-    let mut outcome = Outcome::new(plan);
+    let before = result::NetworkBefore::read(&client);
+    let mut outcome = SparkOutcome::new(plan);
     let submitted = submit::submit(plan, scratch.path(), &logs, &mut outcome, stop);
     outcome.total(network.carried());
     let log = log(scratch.path(), plan.args.logs.as_ref().map(|_| &*logs));
@@ -419,7 +422,7 @@ fn kept(why: &str, scratch: tempfile::TempDir, logs: Option<&Path>) -> String {
 }
 
 /// Settings of Spark that this run needs.
-fn settings(plan: &Plan<'_>, scratch: &Path, logs: &Path) -> BTreeMap<&'static str, String> {
+fn settings(plan: &SparkRun<'_>, scratch: &Path, logs: &Path) -> BTreeMap<&'static str, String> {
     let driver = plan.hosts[0].clone();
     let tasks = plan.hosts.len() as u32 * plan.args.cores;
     let mut java = format!("{JAVA} -Dlog4j2.configurationFile={}", scratch.join(LOG4J).display());

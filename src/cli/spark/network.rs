@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use super::{LOOK, Plan, program};
+use super::{LOOK, SparkRun, program};
 use crate::api::wire;
 use crate::cli::{CliError, files, log};
 use crate::client::{self, Client, TIMEOUT};
@@ -21,7 +21,7 @@ const MOST: u64 = 1 << 26;
 const GOING: Duration = Duration::from_secs(15);
 
 /// A network that is up.
-pub struct Network {
+pub struct SparkNetwork {
     /// The process that ends with the application.
     child: Option<Child>,
     note: FabricNote,
@@ -36,12 +36,12 @@ pub fn client(note: &FabricNote) -> Client {
     Client::of_socket(socket, note.api.as_deref().unwrap_or_default(), None, TIMEOUT)
 }
 
-impl Network {
+impl SparkNetwork {
     /// Builds it, and returns when it is up.
     ///
     /// # Errors
     /// It does not come up; what it said goes to stderr.
-    pub fn start(plan: &Plan<'_>, logs: &Path) -> Result<Self, CliError> {
+    pub fn start(plan: &SparkRun<'_>, logs: &Path) -> Result<Self, CliError> {
         let log = logs.join("network.log");
         let out = open::to_write(&log, false).map_err(|e| files::failed(&log, &e))?;
         let mut command = Command::new(program());

@@ -1,11 +1,11 @@
 //! A run of an application as a result of jobs, which `report`, `plot` and `compare` read: Spark's
 //! jobs, the tasks of its stages on their slots, and its shuffles as coflows.
 
-use super::shown::{Outcome, Shuffle};
-use super::{CliError, Plan};
+use super::shown::{SparkOutcome, SparkShuffle};
+use super::{CliError, SparkRun};
 use crate::api::wire;
 use crate::cli::origin;
-use crate::client::counters::Counters;
+use crate::client::counters::ControllerCounters;
 use crate::client::{self, Client};
 use crate::coflows::CoflowRecord;
 use crate::coflows::bounds::hybrid_racks;
@@ -15,7 +15,7 @@ use crate::ids::{CoflowId, JobId, RackId};
 use crate::placement::locality::Locality;
 use crate::runtime::jobs::report::JobsResult;
 use crate::runtime::report::caveats::Given;
-use crate::runtime::report::{Names, Origin, RunResult};
+use crate::runtime::report::{ResultNames, ResultOrigin, RunResult};
 use crate::scheduler::TaskRef;
 use crate::scheduler::record::{
     JobRecord, SchedulerCounters as Scheduled, SchedulerSnapshot, TaskRun,
@@ -25,16 +25,16 @@ use crate::units::{Bytes, Span, Time};
 use crate::workload::spark_log::{Past, SparkLog, history};
 
 /// What the network is, and what it had counted before the application.
-pub struct Network {
+pub struct NetworkBefore {
     topology: Topology,
     policy: crate::runtime::settings::RunPlan,
-    before: Counters,
+    before: ControllerCounters,
     started_at: Option<String>,
     /// The zero of its clock, in milliseconds since 1970.
     epoch_ms: u64,
 }
 
-impl Network {
+impl NetworkBefore {
     /// Before an application begins.
     ///
     /// # Errors
@@ -47,8 +47,14 @@ impl Network {
         let policy = config::read_policy(&policy, "the network's policy")?;
         let stats: wire::Stats = client::parse(&client.get("/api/v1/stats")?)?;
         let epoch = stats.started_at.as_deref().and_then(origin::ms_of).unwrap_or_default();
-        let started_at = origin::here_and_now(&Origin::default()).started_at;
-        Ok(Self { topology, policy, before: Counters::read(client)?, started_at, epoch_ms: epoch })
+        let started_at = origin::here_and_now(&ResultOrigin::default()).started_at;
+        Ok(Self {
+            topology,
+            policy,
+            before: ControllerCounters::read(client)?,
+            started_at,
+            epoch_ms: epoch,
+        })
     }
 
     /// The result once it has ended.
@@ -58,14 +64,14 @@ impl Network {
     pub fn result(
         &self,
         client: &Client,
-        plan: &Plan<'_>,
+        plan: &SparkRun<'_>,
         log: &SparkLog,
-        outcome: &Outcome,
+        outcome: &SparkOutcome,
     ) -> Result<JobsResult, CliError> {
         let past = history(log, plan.args.cores as usize);
-        let mut clock = Clock { epoch_ms: self.epoch_ms, zero: Time::ZERO };
+        let mut clock = ClockOffsets { epoch_ms: self.epoch_ms, zero: Time::ZERO };
         clock.zero = past.first().map_or(self.before.at(), |p| clock.ms(p.submitted_ms));
-        let after = Counters::settled(client)?;
+        let after = ControllerCounters::settled(client)?;
         let mut counted = after.since(&self.before, clock.daemon(after.at()));
         if let Some(t) = &mut counted.tampered {
             let own = |at: Time| clock.daemon(self.before.at() + at.since(Time::ZERO));
@@ -77,19 +83,19 @@ impl Network {
         let settings = config::settings(&self.policy);
         let at = &plan.place;
         let given = match &at.up {
-            Some(_) => Origin::default(),
+            Some(_) => ResultOrigin::default(),
             None => origin::of(plan.args.topology.as_deref(), Some(&plan.args.policy), None),
         };
-        let here = origin::here_and_now(&Origin { settings, ..given });
+        let here = origin::here_and_now(&ResultOrigin { settings, ..given });
         let workload = plan.workload();
-        let names = Names {
+        let names = ResultNames {
             mechanism: self.before.mechanism(),
             topology: &self.topology.name,
             policy: &self.policy.policy.name,
             workload: &workload,
         };
         let mut network = RunResult::new(names, coflows, counted, received);
-        network.origin = Origin { started_at: self.started_at.clone(), ..here };
+        network.origin = ResultOrigin { started_at: self.started_at.clone(), ..here };
         network.zero = Some(clock.zero);
         let utilisation = format!("/api/v1/utilisation?from_ns={}", clock.zero.0);
         network.utilisation = Some(client::parse(&client.get(&utilisation)?)?);
@@ -119,12 +125,12 @@ impl Network {
 
 /// From Spark's clock, and the network's, to the time of the result.
 #[derive(Clone, Copy)]
-struct Clock {
+struct ClockOffsets {
     epoch_ms: u64,
     zero: Time,
 }
 
-impl Clock {
+impl ClockOffsets {
     /// Of milliseconds since 1970.
     fn ms(self, ms: u64) -> Time {
         self.daemon(Time(ms.saturating_sub(self.epoch_ms).saturating_mul(1_000_000)))
@@ -138,7 +144,7 @@ impl Clock {
 
 /// A shuffle as a coflow: as the controller followed it, or, if it was not declared, as the ToRs
 /// counted it while its stage read. Nothing if it sent nothing between racks.
-fn coflow(s: &Shuffle, topology: &Topology, clock: Clock) -> Option<CoflowRecord> {
+fn coflow(s: &SparkShuffle, topology: &Topology, clock: ClockOffsets) -> Option<CoflowRecord> {
     let share =
         |ocs: u64, all: u64| if all == 0 { 0.0 } else { (ocs as f64 / all as f64).min(1.0) };
     if let Some(c) = &s.coflow {
@@ -178,10 +184,10 @@ fn coflow(s: &Shuffle, topology: &Topology, clock: Clock) -> Option<CoflowRecord
     })
 }
 
-fn job(k: usize, p: &Past, shuffles: &[Shuffle], clock: Clock) -> JobRecord {
+fn job(k: usize, p: &Past, shuffles: &[SparkShuffle], clock: ClockOffsets) -> JobRecord {
     let arrival = clock.ms(p.submitted_ms);
     let finished = p.ended_ms.map(|ms| clock.ms(ms));
-    let own: Vec<&Shuffle> =
+    let own: Vec<&SparkShuffle> =
         shuffles.iter().filter(|s| p.attempts.iter().any(|a| a.stage == s.stage)).collect();
     let mut tasks: Vec<(u32, u32)> = p.attempts.iter().map(|a| (a.stage, a.task)).collect();
     tasks.sort_unstable();
@@ -210,7 +216,7 @@ fn job(k: usize, p: &Past, shuffles: &[Shuffle], clock: Clock) -> JobRecord {
     }
 }
 
-fn timeline(job: JobId, p: &Past, clock: Clock) -> impl Iterator<Item = TaskRun<String>> {
+fn timeline(job: JobId, p: &Past, clock: ClockOffsets) -> impl Iterator<Item = TaskRun<String>> {
     p.attempts.iter().map(move |a| {
         let (started, ended) = (clock.ms(a.launched_ms), clock.ms(a.ended_ms));
         TaskRun {
@@ -236,9 +242,9 @@ mod tests {
     use crate::workload::spark_log::LoggedAttempt;
 
     /// The zero of the result is 1.5 s after 1970, half a second after that of the network.
-    const CLOCK: Clock = Clock { epoch_ms: 1_000, zero: Time(500_000_000) };
+    const CLOCK: ClockOffsets = ClockOffsets { epoch_ms: 1_000, zero: Time(500_000_000) };
 
-    fn shuffle(sent: u64) -> Shuffle {
+    fn shuffle(sent: u64) -> SparkShuffle {
         let pairs = [json!({"from": 0, "to": 1, "bytes": sent})];
         serde_json::from_value(json!({
             "stage": 5, "attempt": 0, "name": "stage 5 shuffle 1 of a", "shuffles": [1], "tasks": 2,
@@ -277,7 +283,7 @@ mod tests {
             vec![run(0, 1, 2_000, false), run(1, 1, 2_100, true), run(0, 2, 2_200, true)];
         let (name, submitted_ms, ended_ms) = ("query-0".to_owned(), 1_900, Some(2_350));
         let past = Past { name, submitted_ms, ended_ms, attempts };
-        let other = Shuffle { stage: 6, ..shuffle(100) };
+        let other = SparkShuffle { stage: 6, ..shuffle(100) };
         let j = job(0, &past, &[shuffle(4_400), other], CLOCK);
         assert_eq!((j.tasks, j.reruns, j.slot_time), (2, 1, Span::millis(300)));
         assert_eq!((j.arrival, j.jct), (Time(400_000_000), Some(Span::millis(450))));

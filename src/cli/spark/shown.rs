@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Mode, Plan, note};
+use super::{Mode, SparkRun, note};
 use crate::api::wire;
-use crate::cli::tables::{self, Rows};
+use crate::cli::tables::{self, TextTable};
 use crate::runtime::jobs::report::JobsResult;
 use crate::units::{Bytes, Span};
 
@@ -14,14 +14,14 @@ const PAIRS: usize = 6;
 /// A line of the plug-in's report.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Line {
-    Shuffle(Box<Shuffle>),
-    Job(Job),
+enum PluginLine {
+    Shuffle(Box<SparkShuffle>),
+    Job(SparkJob),
 }
 
 /// An attempt of a stage that read a shuffle.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Shuffle {
+pub struct SparkShuffle {
     /// Spark's number of the stage.
     pub stage: u32,
     /// Which attempt of it.
@@ -41,12 +41,12 @@ pub struct Shuffle {
     /// What tasks read from other hosts, as Spark counted it.
     pub remote_read_bytes: u64,
     /// Tasks by rack as the controller said; empty: Spark decided.
-    pub placed: Vec<RackTasks>,
+    pub placed: Vec<SparkRackTasks>,
     /// Why the controller did not, if it was to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_placed: Option<String>,
     /// Where tasks ran.
-    pub ran: Vec<RackTasks>,
+    pub ran: Vec<SparkRackTasks>,
     /// What the ToRs counted between racks meanwhile, other traffic included.
     #[serde(default)]
     pub sent_bytes: u64,
@@ -55,7 +55,7 @@ pub struct Shuffle {
     pub over_ocs_bytes: u64,
     /// The same by pair of racks.
     #[serde(default)]
-    pub pairs: Vec<Pair>,
+    pub pairs: Vec<RackPairBytes>,
     /// The coflow that was declared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub coflow: Option<wire::Coflow>,
@@ -63,14 +63,14 @@ pub struct Shuffle {
 
 /// Tasks in a rack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RackTasks {
+pub struct SparkRackTasks {
     rack: u32,
     tasks: u32,
 }
 
 /// Bytes from a rack to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Pair {
+pub struct RackPairBytes {
     from: u32,
     to: u32,
     bytes: u64,
@@ -78,7 +78,7 @@ pub struct Pair {
 
 /// A job of Spark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Job {
+pub struct SparkJob {
     /// Spark's number.
     pub job: u32,
     /// When it was submitted, in milliseconds since 1970.
@@ -91,7 +91,7 @@ pub struct Job {
 
 /// One run of the application.
 #[derive(Debug, PartialEq, Serialize)]
-pub struct Outcome {
+pub struct SparkOutcome {
     policy: String,
     mode: Mode,
     circuits: bool,
@@ -103,8 +103,8 @@ pub struct Outcome {
     sent_bytes: u64,
     over_ocs_bytes: u64,
     /// Its shuffles, in the order of their ends.
-    pub shuffles: Vec<Shuffle>,
-    jobs: Vec<Job>,
+    pub shuffles: Vec<SparkShuffle>,
+    jobs: Vec<SparkJob>,
     /// Why the application failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
@@ -115,10 +115,10 @@ pub struct Outcome {
 
 /// A run as `--json` writes it: a result of jobs, and what only Spark and the plug-in know.
 #[derive(Serialize)]
-struct Written<'a> {
+struct SparkResult<'a> {
     #[serde(flatten)]
     result: Option<&'a JobsResult>,
-    spark: &'a Outcome,
+    spark: &'a SparkOutcome,
 }
 
 /// Time that these intervals of milliseconds cover together.
@@ -137,11 +137,11 @@ fn share(part: u64, whole: u64) -> String {
     if whole == 0 { "-".into() } else { tables::percent(part as f64 / whole as f64) }
 }
 
-fn racks(tasks: &[RackTasks]) -> String {
+fn racks(tasks: &[SparkRackTasks]) -> String {
     tasks.iter().map(|t| format!("r{}:{}", t.rack, t.tasks)).collect::<Vec<_>>().join(" ")
 }
 
-impl Shuffle {
+impl SparkShuffle {
     /// Bytes by sending and receiving rack, as the ToRs counted them.
     pub fn pairs(&self) -> impl Iterator<Item = (u32, u32, u64)> {
         self.pairs.iter().map(|p| (p.from, p.to, p.bytes))
@@ -191,9 +191,9 @@ impl Shuffle {
     }
 }
 
-impl Outcome {
+impl SparkOutcome {
     /// Of a run that begins.
-    pub fn new(plan: &Plan<'_>) -> Self {
+    pub fn new(plan: &SparkRun<'_>) -> Self {
         Self {
             policy: plan.place.policy.clone(),
             mode: plan.mode,
@@ -211,17 +211,17 @@ impl Outcome {
 
     /// As a file has it.
     pub fn written(&self) -> impl Serialize {
-        Written { result: self.result.as_deref(), spark: self }
+        SparkResult { result: self.result.as_deref(), spark: self }
     }
 
     /// Takes a line of the report.
     pub fn take(&mut self, line: &str) {
         match serde_json::from_str(line) {
-            Ok(Line::Shuffle(s)) => {
+            Ok(PluginLine::Shuffle(s)) => {
                 note(&s.line());
                 self.shuffles.push(*s);
             }
-            Ok(Line::Job(j)) => self.jobs.push(j),
+            Ok(PluginLine::Job(j)) => self.jobs.push(j),
             Err(e) => note(&format!("the plug-in reported what cannot be read: {e}")),
         }
         self.jobs_ns = covered(self.jobs.iter().map(|j| (j.started_ms, j.ended_ms)));
@@ -244,7 +244,7 @@ impl Outcome {
 }
 
 /// The tables of all runs: the shuffles of each, then how the runs compare.
-pub fn tables(outcomes: &[Outcome]) -> String {
+pub fn tables(outcomes: &[SparkOutcome]) -> String {
     let mut text = String::new();
     for o in outcomes.iter().filter(|o| !o.shuffles.is_empty()) {
         let header = [
@@ -258,7 +258,7 @@ pub fn tables(outcomes: &[Outcome]) -> String {
             "stage time",
             "racks of tasks",
         ];
-        let mut rows = Rows::new(&header);
+        let mut rows = TextTable::new(&header);
         for s in &o.shuffles {
             let coflow = s.coflow.as_ref();
             let length =
@@ -281,7 +281,8 @@ pub fn tables(outcomes: &[Outcome]) -> String {
         }
         text += &format!("{}\n{}\n\n", o.title(), rows.table());
     }
-    let mut rows = Rows::new(&["run", "jobs", "in jobs", "in shuffles", "between racks", "by OCS"]);
+    let mut rows =
+        TextTable::new(&["run", "jobs", "in jobs", "in shuffles", "between racks", "by OCS"]);
     for o in outcomes {
         rows.rows.push(vec![
             o.title(),

@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-use super::shown::Outcome;
-use super::{LOOK, Plan, program};
+use super::shown::SparkOutcome;
+use super::{LOOK, SparkRun, program};
 use crate::cli::files::write_text;
 use crate::kernel::sys::{self, ProcessHandle};
 use crate::runtime::open;
@@ -36,10 +36,10 @@ logger.conf.level = error
 /// # Errors
 /// It could not be started or followed.
 pub fn submit(
-    plan: &Plan<'_>,
+    plan: &SparkRun<'_>,
     scratch: &Path,
     logs: &Path,
-    outcome: &mut Outcome,
+    outcome: &mut SparkOutcome,
     stop: &AtomicBool,
 ) -> Result<Option<String>, String> {
     let report = scratch.join("report.jsonl");
@@ -61,7 +61,7 @@ pub fn submit(
         .map(|(_, s)| format!("the application failed ({s})")))
 }
 
-fn command(plan: &Plan<'_>, scratch: &Path, logs: &Path) -> Command {
+fn command(plan: &SparkRun<'_>, scratch: &Path, logs: &Path) -> Command {
     let (driver, spark) = (&plan.hosts[0], plan.spark);
     let mut command = Command::new(program());
     command
@@ -98,7 +98,7 @@ fn class_path(jar: &Path, conf: &[String]) -> OsString {
 fn follow(
     child: u32,
     lines: &mut impl BufRead,
-    outcome: &mut Outcome,
+    outcome: &mut SparkOutcome,
     stop: &AtomicBool,
 ) -> io::Result<bool> {
     let mut part = String::new();

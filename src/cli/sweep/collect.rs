@@ -3,22 +3,22 @@
 use std::path::Path;
 
 use super::RowsOf;
-use super::runs::{Run, State};
+use super::runs::{SweepRun, SweepRunState};
 use crate::cli::log::say;
-use crate::cli::tables::{self, Rows};
+use crate::cli::tables::{self, TextTable};
 use crate::cli::{CliError, can_write, jobs, read_text, results, write_text};
-use crate::runtime::report::End;
+use crate::runtime::report::RunEnd;
 use crate::runtime::report::caveats::kinds;
-use crate::runtime::study::{Account, AnyResult, Figure, Unit};
+use crate::runtime::study::{AnyResult, Figure, FigureUnit, RunAccount};
 
 /// Writes the table to a file: CSV or JSON lines by its name.
 ///
 /// # Errors
 /// Another name, results that cannot be read, and a file that cannot be written.
-pub fn write(file: &Path, runs: &[&Run], out: &Path, of: RowsOf) -> Result<(), CliError> {
-    let text: fn(&Rows) -> String = match file.extension().and_then(|e| e.to_str()) {
-        Some("csv") => Rows::csv,
-        Some("jsonl") => Rows::json_lines,
+pub fn write(file: &Path, runs: &[&SweepRun], out: &Path, of: RowsOf) -> Result<(), CliError> {
+    let text: fn(&TextTable) -> String = match file.extension().and_then(|e| e.to_str()) {
+        Some("csv") => TextTable::csv,
+        Some("jsonl") => TextTable::json_lines,
         _ => {
             return Err(CliError::Usage(format!(
                 "--collect {}: the name must end in .csv or .jsonl",
@@ -32,8 +32,8 @@ pub fn write(file: &Path, runs: &[&Run], out: &Path, of: RowsOf) -> Result<(), C
         RowsOf::Coflows | RowsOf::Jobs => within(runs, out, of)?,
     };
     write_text(file, &text(&rows))?;
-    let count = |state: State| runs.iter().filter(|r| r.state(out) == state).count();
-    let (failed, missing) = (count(State::Failed), count(State::Missing));
+    let count = |state: SweepRunState| runs.iter().filter(|r| r.state(out) == state).count();
+    let (failed, missing) = (count(SweepRunState::Failed), count(SweepRunState::Missing));
     say!(
         "{}: {} rows of {} runs; {failed} failed, {missing} missing",
         file.display(),
@@ -47,20 +47,20 @@ pub fn write(file: &Path, runs: &[&Run], out: &Path, of: RowsOf) -> Result<(), C
 ///
 /// # Errors
 /// A file that is no result.
-pub fn result(run: &Run, out: &Path) -> Result<Option<AnyResult>, CliError> {
-    if run.state(out) != State::Done {
+pub fn result(run: &SweepRun, out: &Path) -> Result<Option<AnyResult>, CliError> {
+    if run.state(out) != SweepRunState::Done {
         return Ok(None);
     }
     Ok(results::read(&run.result(out))?.into_iter().next())
 }
 
 /// A row a run: what it is, what became of it, and its sums.
-fn by_run(runs: &[&Run], out: &Path) -> Result<Rows, CliError> {
+fn by_run(runs: &[&SweepRun], out: &Path) -> Result<TextTable, CliError> {
     let mut figures: Vec<String> = vec![];
     let mut rows = vec![];
     for run in runs {
         let state = run.state(out);
-        let error = if state == State::Failed {
+        let error = if state == SweepRunState::Failed {
             read_text(&run.error(out)).unwrap_or_default()
         } else {
             String::new()
@@ -72,7 +72,7 @@ fn by_run(runs: &[&Run], out: &Path) -> Result<Rows, CliError> {
             .chain([state.word().into(), error.trim().into()])
             .collect();
         if let Some(result) = result(run, out)? {
-            let account = Account::from(&result);
+            let account = RunAccount::from(&result);
             row.push(end(&result));
             row.extend(account.figures().iter().map(value));
             row.extend([fallbacks(&result).to_string(), kinds(result.caveats())]);
@@ -90,11 +90,11 @@ fn by_run(runs: &[&Run], out: &Path) -> Result<Rows, CliError> {
     ]
     .concat();
     rows.iter_mut().for_each(|row| row.resize(header.len(), String::new()));
-    Ok(Rows { header, rows })
+    Ok(TextTable { header, rows })
 }
 
 fn end(result: &AnyResult) -> String {
-    let end: End = match result {
+    let end: RunEnd = match result {
         AnyResult::Coflows(r) => r.end,
         AnyResult::Jobs(r) => r.end,
     };
@@ -115,15 +115,15 @@ fn fallbacks(result: &AnyResult) -> u64 {
 /// unless there are more than 2^53 of them.
 fn value(f: &Figure) -> String {
     match f.unit {
-        Unit::Seconds | Unit::Gigabytes => format!("{:.0}", f.value * 1e9),
-        Unit::Count => format!("{:.0}", f.value),
-        Unit::Share => format!("{:.6}", f.value),
+        FigureUnit::Seconds | FigureUnit::Gigabytes => format!("{:.0}", f.value * 1e9),
+        FigureUnit::Count => format!("{:.0}", f.value),
+        FigureUnit::Share => format!("{:.6}", f.value),
     }
 }
 
 /// A row a coflow or a job, of all runs whose results are there.
-fn within(runs: &[&Run], out: &Path, of: RowsOf) -> Result<Rows, CliError> {
-    let mut all = Rows::default();
+fn within(runs: &[&SweepRun], out: &Path, of: RowsOf) -> Result<TextTable, CliError> {
+    let mut all = TextTable::default();
     for run in runs {
         let Some(result) = result(run, out)? else { continue };
         let inner = match (&result, of) {

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use super::runs::Run;
+use super::runs::SweepRun;
 use crate::cli::files::unread;
 use crate::cli::swept::{LIST, MOST};
 use crate::cli::{CliError, write_text};
@@ -19,7 +19,7 @@ fn list(out: &Path) -> PathBuf {
 ///
 /// # Errors
 /// When it cannot be written.
-pub fn write(runs: &[Run], out: &Path) -> Result<(), CliError> {
+pub fn write(runs: &[SweepRun], out: &Path) -> Result<(), CliError> {
     let mut text = String::new();
     for run in runs {
         let line = serde_json::to_string(run).map_err(|e| CliError::Failed(e.to_string()))?;
@@ -37,7 +37,7 @@ pub fn write(runs: &[Run], out: &Path) -> Result<(), CliError> {
 ///
 /// # Errors
 /// A directory without a list, and lines that are no runs.
-pub fn read(out: &Path) -> Result<Vec<Run>, CliError> {
+pub fn read(out: &Path) -> Result<Vec<SweepRun>, CliError> {
     let file = list(out);
     let lacks = |e| {
         CliError::Invalid(format!(

@@ -6,8 +6,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use self::progress::Progress;
-use self::runs::{Run, State};
+use self::progress::SweepProgress;
+use self::runs::{SweepRun, SweepRunState};
 use super::apart::Grouping;
 use super::caveats::say_unplaced;
 use super::files::read_policy;
@@ -134,25 +134,25 @@ pub fn run(args: &Args) -> Result<(), CliError> {
 }
 
 /// The runs that are asked for.
-fn chosen<'a>(all: &'a [Run], args: &Args) -> Result<Vec<&'a Run>, CliError> {
+fn chosen<'a>(all: &'a [SweepRun], args: &Args) -> Result<Vec<&'a SweepRun>, CliError> {
     if let Some(id) = args.only.iter().find(|id| all.iter().all(|r| r.id != **id)) {
         return Err(CliError::Usage(format!(
             "--only {id}: no run of this grid; --list prints their ids"
         )));
     }
     let in_shard = |k: usize| args.shard.is_none_or(|s| k % s.of == s.number);
-    let asked = |r: &Run| args.only.is_empty() || args.only.contains(&r.id);
+    let asked = |r: &SweepRun| args.only.is_empty() || args.only.contains(&r.id);
     Ok(all.iter().enumerate().filter(|(k, r)| in_shard(*k) && asked(r)).map(|(_, r)| r).collect())
 }
 
 /// Runs that failed, each with why.
-type Failed<'a> = Vec<(&'a Run, String)>;
+type FailedRuns<'a> = Vec<(&'a SweepRun, String)>;
 
 /// Runs what is missing: what failed, and whether it was stopped before its end.
-fn carry<'a>(mine: &[&'a Run], args: &Args) -> Result<(Failed<'a>, bool), CliError> {
-    let missing: Vec<&Run> =
-        mine.iter().copied().filter(|r| r.state(&args.out) != State::Done).collect();
-    let (stop, progress) = (stopped_by_ctrl_c(), Progress::new(missing.len(), mine.len()));
+fn carry<'a>(mine: &[&'a SweepRun], args: &Args) -> Result<(FailedRuns<'a>, bool), CliError> {
+    let missing: Vec<&SweepRun> =
+        mine.iter().copied().filter(|r| r.state(&args.out) != SweepRunState::Done).collect();
+    let (stop, progress) = (stopped_by_ctrl_c(), SweepProgress::new(missing.len(), mine.len()));
     let one = |k: usize| {
         if stop.load(Ordering::Relaxed) {
             return Ok(None);
@@ -163,7 +163,7 @@ fn carry<'a>(mine: &[&'a Run], args: &Args) -> Result<(Failed<'a>, bool), CliErr
     };
     let ended = in_parallel(missing.len(), study::threads(args.threads), one);
     progress.done();
-    let mut failed = Failed::new();
+    let mut failed = FailedRuns::new();
     for (run, ended) in missing.iter().zip(ended) {
         failed.extend(ended?.map(|why| (*run, why)));
     }
@@ -175,7 +175,7 @@ fn carry<'a>(mine: &[&'a Run], args: &Args) -> Result<(Failed<'a>, bool), CliErr
 ///
 /// # Errors
 /// When that file cannot be written.
-fn execute(run: &Run, out: &Path, stop: &AtomicBool) -> Result<Option<String>, CliError> {
+fn execute(run: &SweepRun, out: &Path, stop: &AtomicBool) -> Result<Option<String>, CliError> {
     let play = || simulate::quietly(&run.simulate().map_err(CliError::Usage)?, stop);
     // A fault of the program in one run shall not end the others.
     let fault =
@@ -194,7 +194,7 @@ fn execute(run: &Run, out: &Path, stop: &AtomicBool) -> Result<Option<String>, C
     }
 }
 
-fn told(failed: &Failed, of: usize) -> CliError {
+fn told(failed: &FailedRuns, of: usize) -> CliError {
     /// More are in their files.
     const TOLD: usize = 5;
     let lines: String = failed

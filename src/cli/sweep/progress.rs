@@ -11,19 +11,19 @@ use crate::cli::log::say;
 const EVERY: Duration = Duration::from_secs(10);
 
 /// Counts runs that have ended.
-pub struct Progress {
+pub struct SweepProgress {
     bar: ProgressBar,
     began: Instant,
-    state: Mutex<Ended>,
+    state: Mutex<EndedRuns>,
 }
 
-struct Ended {
+struct EndedRuns {
     runs: usize,
     failed: usize,
     told: Instant,
 }
 
-impl Progress {
+impl SweepProgress {
     /// `missing` runs are to be done, of `all`.
     pub fn new(missing: usize, all: usize) -> Self {
         let bar = ProgressBar::new(missing as u64);
@@ -35,7 +35,7 @@ impl Progress {
             say!("{} of {all} runs are there already", all - missing);
         }
         let began = Instant::now();
-        Self { bar, began, state: Mutex::new(Ended { runs: 0, failed: 0, told: began }) }
+        Self { bar, began, state: Mutex::new(EndedRuns { runs: 0, failed: 0, told: began }) }
     }
 
     /// One more has ended.

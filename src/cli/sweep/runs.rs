@@ -9,17 +9,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
-use crate::cli::changes::Change;
+use crate::cli::changes::KeyChange;
 use crate::cli::files::read_shipped;
-use crate::cli::workload::Mix;
+use crate::cli::workload::CoflowMix;
 use crate::cli::{
     Cli, CliError, Command, read_policy, read_policy_with, read_text, read_topology,
     read_topology_with, simulate,
 };
 use crate::config::nearest::did_you_mean;
 use crate::config::shipped::Shelf;
-use crate::config::sweep::{Cell, Grid};
-use crate::config::{self, Flaw, Step};
+use crate::config::sweep::{Grid, GridCell};
+use crate::config::{self, Flaw, PathStep};
 
 /// Options of `simulate` that a sweep gives itself, or that print and write.
 const NOT_HERE: [&str; 15] = [
@@ -33,12 +33,12 @@ const NAME_BYTES: usize = 8;
 
 /// One run of a grid.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Run {
+pub struct SweepRun {
     /// Hash of the version and of all that the run depends on.
     pub id: String,
     /// Its place in the grid.
     #[serde(flatten)]
-    pub cell: Cell,
+    pub cell: GridCell,
     /// Whether it is of jobs.
     pub of_jobs: bool,
     /// Arguments of `heliostat`, without where the result goes.
@@ -47,7 +47,7 @@ pub struct Run {
 
 /// What is there of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum SweepRunState {
     /// Its result.
     Done,
     /// Its error.
@@ -56,7 +56,7 @@ pub enum State {
     Missing,
 }
 
-impl State {
+impl SweepRunState {
     /// For tables.
     pub const fn word(self) -> &'static str {
         match self {
@@ -71,7 +71,7 @@ impl State {
 ///
 /// # Errors
 /// A grid that makes no sense, with the places of all that is wrong in it.
-pub fn read(grid: &Path, out: &Path) -> Result<Vec<Run>, CliError> {
+pub fn read(grid: &Path, out: &Path) -> Result<Vec<SweepRun>, CliError> {
     let directory = grid.parent().unwrap_or(Path::new(""));
     let text = read_text(grid)?;
     let mut contents = Contents { directory, read: BTreeMap::new() };
@@ -79,7 +79,7 @@ pub fn read(grid: &Path, out: &Path) -> Result<Vec<Run>, CliError> {
     if out.exists() && !out.is_dir() {
         return Err(CliError::Usage(format!("--out {}: this is no directory", out.display())));
     }
-    Ok(grid.cells().into_iter().map(|cell| Run::new(cell, &grid, &contents)).collect())
+    Ok(grid.cells().into_iter().map(|cell| SweepRun::new(cell, &grid, &contents)).collect())
 }
 
 /// The hashes of what names stand for, each read once.
@@ -123,7 +123,7 @@ impl Contents<'_> {
 /// What is wrong with the names and options of a grid. Reads all files on the way.
 fn flaws(grid: &Grid, contents: &mut Contents) -> Vec<Flaw> {
     let mut flaws = vec![];
-    let mixes = if grid.of_jobs { Mix::of_jobs() } else { Mix::names() };
+    let mixes = if grid.of_jobs { CoflowMix::of_jobs() } else { CoflowMix::names() };
     let mut names = |key: &str,
                      shelf: Shelf,
                      list: &[String],
@@ -154,8 +154,8 @@ fn flaws(grid: &Grid, contents: &mut Contents) -> Vec<Flaw> {
     }
     for (key, values) in &grid.set {
         for (k, value) in values.iter().enumerate() {
-            let at = [Step::from("set"), key.as_str().into(), k.into()];
-            let tried = Change::new(key, value)
+            let at = [PathStep::from("set"), key.as_str().into(), k.into()];
+            let tried = KeyChange::new(key, value)
                 .map_err(CliError::Usage)
                 .and_then(|c| fits(&c, grid, contents));
             flaws.extend(tried.err().map(|why| flaw(&at, why.to_string(), "")));
@@ -165,7 +165,7 @@ fn flaws(grid: &Grid, contents: &mut Contents) -> Vec<Flaw> {
 }
 
 /// Whether all files of a grid make sense with a change.
-fn fits(change: &Change, grid: &Grid, contents: &Contents) -> Result<(), CliError> {
+fn fits(change: &KeyChange, grid: &Grid, contents: &Contents) -> Result<(), CliError> {
     let change = std::slice::from_ref(change);
     grid.topologies
         .iter()
@@ -173,13 +173,13 @@ fn fits(change: &Change, grid: &Grid, contents: &Contents) -> Result<(), CliErro
     grid.policies.iter().try_for_each(|p| read_policy_with(&contents.path(p), change).map(drop))
 }
 
-fn flaw(path: &[Step], message: impl Into<String>, allowed: impl Into<String>) -> Flaw {
+fn flaw(path: &[PathStep], message: impl Into<String>, allowed: impl Into<String>) -> Flaw {
     Flaw { path: path.to_vec(), message: message.into(), allowed: allowed.into() }
 }
 
 /// Why `simulate` does not take an option with a value.
 fn wrong_option(of_jobs: bool, name: &str, k: usize, value: &str) -> Option<Flaw> {
-    let at = [Step::from("options"), name.into()];
+    let at = [PathStep::from("options"), name.into()];
     let command = Cli::command();
     let options = command
         .find_subcommand("simulate")
@@ -214,8 +214,8 @@ fn option(name: &str, value: &str) -> Option<String> {
     }
 }
 
-impl Run {
-    fn new(cell: Cell, grid: &Grid, contents: &Contents) -> Self {
+impl SweepRun {
+    fn new(cell: GridCell, grid: &Grid, contents: &Contents) -> Self {
         let path = |name: &str| contents.path(name).display().to_string();
         let load = if grid.of_jobs { "--jobs" } else { "--workload" };
         let mut argv: Vec<String> =
@@ -243,11 +243,11 @@ impl Run {
     }
 
     /// What is there of it.
-    pub fn state(&self, out: &Path) -> State {
+    pub fn state(&self, out: &Path) -> SweepRunState {
         match (self.result(out).is_file(), self.error(out).is_file()) {
-            (true, _) => State::Done,
-            (false, true) => State::Failed,
-            (false, false) => State::Missing,
+            (true, _) => SweepRunState::Done,
+            (false, true) => SweepRunState::Failed,
+            (false, false) => SweepRunState::Missing,
         }
     }
 
@@ -308,7 +308,7 @@ impl Run {
 
 /// The name of a run: a hash of the version and of all that it depends on, each with its length, so
 /// that no two texts run together.
-fn id(cell: &Cell, grid: &Grid, contents: &Contents) -> String {
+fn id(cell: &GridCell, grid: &Grid, contents: &Contents) -> String {
     let mut hash = Sha256::new();
     let mut add = |bytes: &[u8]| {
         hash.update((bytes.len() as u64).to_le_bytes());

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use super::reading::{JobsArgs, Reading, Source, source};
-use super::{Format, To};
+use super::reading::{JobsArgs, ReadingArgs, Source, source};
+use super::{To, WrittenFormat};
 use crate::cli::{CliError, read_topology};
 use crate::config;
 use crate::topology::Topology;
@@ -22,7 +22,7 @@ pub struct Args {
     #[arg(long)]
     topology: Option<PathBuf>,
     #[command(flatten)]
-    reading: Reading,
+    reading: ReadingArgs,
     #[command(flatten)]
     to: To,
     #[command(flatten)]
@@ -42,10 +42,10 @@ pub fn run(a: &Args) -> Result<(), CliError> {
 /// Writes coflows.
 pub fn coflows(workload: &Workload, topology: &Topology, to: &To) -> Result<(), CliError> {
     let text = match to.format {
-        Format::Yaml | Format::Coflows => config::workload::write(workload, topology),
-        Format::Trace => as_trace(workload, topology)?.write(),
-        Format::Htsim => htsim::write(workload),
-        Format::Swim => {
+        WrittenFormat::Yaml | WrittenFormat::Coflows => config::workload::write(workload, topology),
+        WrittenFormat::Trace => as_trace(workload, topology)?.write(),
+        WrittenFormat::Htsim => htsim::write(workload),
+        WrittenFormat::Swim => {
             return Err(CliError::Usage("coflows have no tasks; SWIM's rows are for jobs".into()));
         }
     };
@@ -60,12 +60,12 @@ pub fn jobs(
     to: &To,
 ) -> Result<(), CliError> {
     match to.format {
-        Format::Yaml => to.put(&config::jobs::write(list)),
-        Format::Swim => {
+        WrittenFormat::Yaml => to.put(&config::jobs::write(list)),
+        WrittenFormat::Swim => {
             let rows = list.jobs.iter().map(row).collect::<Result<Vec<_>, _>>();
             to.put(&swim::write(&rows.map_err(CliError::Invalid)?))
         }
-        Format::Coflows | Format::Trace | Format::Htsim => {
+        WrittenFormat::Coflows | WrittenFormat::Trace | WrittenFormat::Htsim => {
             let need =
                 || CliError::Usage("jobs become coflows only on a network: --topology FILE".into());
             let topology = topology.ok_or_else(need)?;

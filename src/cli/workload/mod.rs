@@ -13,18 +13,18 @@ pub mod reading;
 mod stats;
 mod synth;
 
-pub use reading::{JobsArgs, ModelArgs, Reading};
-pub use synth::Mix;
+pub use reading::{JobsArgs, ModelArgs, ReadingArgs};
+pub use synth::CoflowMix;
 
 /// Makes, measures and converts workloads
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
     #[command(subcommand)]
-    command: Command,
+    command: WorkloadCommand,
 }
 
 #[derive(clap::Subcommand, Clone, Debug)]
-enum Command {
+enum WorkloadCommand {
     /// Makes coflows or jobs from a seed, with a published mix of sizes
     Synth(Box<synth::Args>),
     /// Prints what a workload or a list of jobs looks like
@@ -35,7 +35,7 @@ enum Command {
 
 /// The formats that are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, clap::ValueEnum)]
-enum Format {
+enum WrittenFormat {
     /// Our own: coflows as coflows, jobs as jobs
     #[default]
     Yaml,
@@ -53,7 +53,7 @@ enum Format {
 struct To {
     /// Format of what is written
     #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    format: WrittenFormat,
     /// Where to [default: standard output]
     #[arg(long, value_name = "FILE")]
     to: Option<PathBuf>,
@@ -79,8 +79,10 @@ impl To {
     }
 
     fn refuse_long(&self, bytes: u64, least: &str) -> Result<(), CliError> {
-        let (yaml, most) =
-            (matches!(self.format, Format::Yaml | Format::Coflows), config::MAX_BYTES);
+        let (yaml, most) = (
+            matches!(self.format, WrittenFormat::Yaml | WrittenFormat::Coflows),
+            config::MAX_BYTES,
+        );
         if !yaml || bytes <= most as u64 {
             return Ok(());
         }
@@ -99,9 +101,9 @@ impl To {
 /// Files that cannot be read, written or understood.
 pub fn run(args: &Args) -> Result<(), CliError> {
     match &args.command {
-        Command::Synth(a) => synth::run(a),
-        Command::Stats(a) => stats::run(a),
-        Command::Convert(a) => convert::run(a),
+        WorkloadCommand::Synth(a) => synth::run(a),
+        WorkloadCommand::Stats(a) => stats::run(a),
+        WorkloadCommand::Convert(a) => convert::run(a),
     }
 }
 
@@ -139,10 +141,10 @@ mod tests {
         let least = config::workload::SHORTEST_FLOW.len() as u64;
         let most = config::MAX_BYTES as u64 / least;
         assert!(
-            to(Format::Yaml).refuse_flows(most).is_ok()
-                && to(Format::Htsim).refuse_flows(u64::MAX).is_ok()
+            to(WrittenFormat::Yaml).refuse_flows(most).is_ok()
+                && to(WrittenFormat::Htsim).refuse_flows(u64::MAX).is_ok()
         );
-        let told = to(Format::Coflows).refuse_flows(most + 1).unwrap_err().to_string();
+        let told = to(WrittenFormat::Coflows).refuse_flows(most + 1).unwrap_err().to_string();
         assert!(
             told.contains(&format!("{} bytes of YAML at least", (most + 1) * least))
                 && told.contains("--format trace"),

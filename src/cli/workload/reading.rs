@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 
-use super::synth::Mix;
+use super::synth::CoflowMix;
 use crate::cli::caveats::say_taken;
 use crate::cli::files::read_shipped;
 use crate::cli::{CliError, limits, read_topology, read_workload};
@@ -20,7 +20,7 @@ use crate::workload::{Adjust, Workload, decima, spread};
 
 /// How a workload file is read, and what is done to it
 #[derive(clap::Args, Clone, Debug, Default)]
-pub struct Reading {
+pub struct ReadingArgs {
     /// Keeps only the first N coflows
     #[arg(help_heading = "Workload", long, value_name = "N")]
     pub coflows: Option<usize>,
@@ -46,7 +46,7 @@ pub struct Reading {
     pub group: CoflowGrouping,
 }
 
-impl Reading {
+impl ReadingArgs {
     /// What is done to the workload once it is read.
     pub fn adjust(&self) -> Adjust {
         Adjust {
@@ -71,10 +71,10 @@ impl Reading {
     /// # Errors
     /// A file that cannot be read or makes no sense.
     pub fn draw(&self, what: &Path, topology: &Topology, seed: u64) -> Result<Workload, CliError> {
-        if let Some(mix) = Mix::named(what) {
+        if let Some(mix) = CoflowMix::named(what) {
             return mix.draw(topology, self.coflows.unwrap_or(50), seed);
         }
-        let text = read_shipped(Shelf::Workloads, what, &Mix::names())?;
+        let text = read_shipped(Shelf::Workloads, what, &CoflowMix::names())?;
         if !config::format_of(&text).is_jobs() {
             return self.parse(&text, what, topology);
         }
@@ -92,8 +92,9 @@ impl Reading {
     /// # Errors
     /// A file that cannot be read.
     pub fn depends_on_seed(&self, what: &Path) -> Result<bool, CliError> {
-        Ok(Mix::named(what).is_some()
-            || config::format_of(&read_shipped(Shelf::Workloads, what, &Mix::names())?).is_jobs())
+        Ok(CoflowMix::named(what).is_some()
+            || config::format_of(&read_shipped(Shelf::Workloads, what, &CoflowMix::names())?)
+                .is_jobs())
     }
 
     /// [`Self::read`] of a text that is there already.
@@ -271,7 +272,7 @@ impl JobsArgs {
     ///
     /// # Errors
     /// A model that makes no sense.
-    pub fn how(&self, reading: &Reading) -> Result<JobsReading, CliError> {
+    pub fn how(&self, reading: &ReadingArgs) -> Result<JobsReading, CliError> {
         let model = self.model.model(Preset::Default)?;
         let queries = decima::QueryOptions {
             jobs: self.jobs,
@@ -311,7 +312,7 @@ pub enum Source {
 pub fn source(
     file: &Path,
     topology: Option<&PathBuf>,
-    reading: &Reading,
+    reading: &ReadingArgs,
     jobs: &JobsArgs,
 ) -> Result<Source, CliError> {
     let text = read_workload(file)?;
@@ -348,7 +349,7 @@ mod tests {
     #[test]
     fn mixes_are_drawn_and_files_of_coflows_are_not() {
         let t = Topology::uniform("t", 4, 2, BitRate::mbit(1000), BitRate::mbit(100), vec![]);
-        let reading = Reading { coflows: Some(6), ..Reading::default() };
+        let reading = ReadingArgs { coflows: Some(6), ..ReadingArgs::default() };
         for mix in [
             "facebook",
             "coflowsim",

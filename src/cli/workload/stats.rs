@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use super::reading::{JobsArgs, Reading, Source, source};
-use crate::cli::tables::{self, Rows};
-use crate::cli::{CliError, Output, print};
+use super::reading::{JobsArgs, ReadingArgs, Source, source};
+use crate::cli::tables::{self, TextTable};
+use crate::cli::{CliError, OutputFormat, print};
 use crate::units::{Bytes, Span};
 use crate::workload::job_stats::job_stats;
 use crate::workload::stats::{Percentiles, stats};
@@ -18,24 +18,24 @@ pub struct Args {
     #[arg(long)]
     topology: Option<PathBuf>,
     #[command(flatten)]
-    reading: Reading,
+    reading: ReadingArgs,
     /// What is printed
     #[arg(short, long, value_enum, default_value_t)]
-    output: Output,
+    output: OutputFormat,
     #[command(flatten)]
     jobs: JobsArgs,
 }
 
 /// What a number counts.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Unit {
+enum StatsUnit {
     Count,
     Bytes,
     Time,
 }
 
 pub fn run(a: &Args) -> Result<(), CliError> {
-    let mut sums = Rows::new(&["workload", ""]);
+    let mut sums = TextTable::new(&["workload", ""]);
     let mut sum = |name: &str, value: String| sums.rows.push(vec![name.into(), value]);
     let (percentiles, json) = match source(&a.file, a.topology.as_ref(), &a.reading, &a.jobs)? {
         Source::Coflows(workload, topology) => {
@@ -55,10 +55,10 @@ pub fn run(a: &Args) -> Result<(), CliError> {
                 sum(&format!("{}: coflows, bytes", class.name), format!("{n}, {bytes}"));
             }
             let rows = vec![
-                ("bytes a coflow", s.coflow_bytes, Unit::Bytes),
-                ("flows a coflow", s.coflow_width, Unit::Count),
-                ("bytes a flow", s.flow_bytes, Unit::Bytes),
-                ("bytes a coflow and rack pair", s.pair_bytes, Unit::Bytes),
+                ("bytes a coflow", s.coflow_bytes, StatsUnit::Bytes),
+                ("flows a coflow", s.coflow_width, StatsUnit::Count),
+                ("bytes a flow", s.flow_bytes, StatsUnit::Bytes),
+                ("bytes a coflow and rack pair", s.pair_bytes, StatsUnit::Bytes),
             ];
             (rows, tables::json(&s))
         }
@@ -75,31 +75,31 @@ pub fn run(a: &Args) -> Result<(), CliError> {
             sum("slot time", tables::span(s.work));
             sum("first to last arrival", tables::span(s.arrivals));
             let rows = vec![
-                ("stages a job", s.stages, Unit::Count),
-                ("tasks a job", s.job_tasks, Unit::Count),
-                ("input a job", s.job_input, Unit::Bytes),
-                ("shuffle a job", s.job_shuffle, Unit::Bytes),
-                ("output a job", s.job_output, Unit::Bytes),
-                ("longest task of a stage", s.task_time, Unit::Time),
-                ("shortest run of a job", s.shortest, Unit::Time),
+                ("stages a job", s.stages, StatsUnit::Count),
+                ("tasks a job", s.job_tasks, StatsUnit::Count),
+                ("input a job", s.job_input, StatsUnit::Bytes),
+                ("shuffle a job", s.job_shuffle, StatsUnit::Bytes),
+                ("output a job", s.job_output, StatsUnit::Bytes),
+                ("longest task of a stage", s.task_time, StatsUnit::Time),
+                ("shortest run of a job", s.shortest, StatsUnit::Time),
             ];
             (rows, tables::json(&s))
         }
     };
-    let rows = table(&percentiles, a.output == Output::Csv);
+    let rows = table(&percentiles, a.output == OutputFormat::Csv);
     match a.output {
-        Output::Table => print(&format!("{}\n\n{}\n", sums.table(), rows.table())),
-        Output::Json => print(&json),
-        Output::Csv => print(&rows.csv()),
+        OutputFormat::Table => print(&format!("{}\n\n{}\n", sums.table(), rows.table())),
+        OutputFormat::Json => print(&json),
+        OutputFormat::Csv => print(&rows.csv()),
     }
 }
 
-fn table(percentiles: &[(&str, Percentiles, Unit)], exact: bool) -> Rows {
-    let mut rows = Rows::new(&["", "min", "p5", "p50", "p90", "p95", "p99", "max"]);
+fn table(percentiles: &[(&str, Percentiles, StatsUnit)], exact: bool) -> TextTable {
+    let mut rows = TextTable::new(&["", "min", "p5", "p50", "p90", "p95", "p99", "max"]);
     for (name, p, unit) in percentiles {
         let cell = |v: u64| match unit {
-            Unit::Bytes if !exact => tables::bytes(Bytes(v)),
-            Unit::Time if !exact => tables::span(Span(v)),
+            StatsUnit::Bytes if !exact => tables::bytes(Bytes(v)),
+            StatsUnit::Time if !exact => tables::span(Span(v)),
             _ => v.to_string(),
         };
         let cells = [p.min, p.p5, p.p50, p.p90, p.p95, p.p99, p.max].map(cell);

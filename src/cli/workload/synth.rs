@@ -8,7 +8,7 @@ use clap::builder::PossibleValue;
 
 use super::convert;
 use super::reading::ModelArgs;
-use super::{Format, To, plain_network};
+use super::{To, WrittenFormat, plain_network};
 use crate::cli::{CliError, limits};
 use crate::topology::Topology;
 use crate::units::{BitRate, Span};
@@ -25,7 +25,7 @@ use crate::workload::{Adjust, Workload};
 pub struct Args {
     /// Mix of sizes
     #[arg(long, value_enum, default_value_t)]
-    mix: Mix,
+    mix: CoflowMix,
     /// Number of racks: coflows, and jobs that are written as coflows
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     racks: Option<u32>,
@@ -55,7 +55,7 @@ pub struct Args {
 
 /// Published mixes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Mix {
+pub enum CoflowMix {
     /// The four classes of Facebook's cluster as Varys counts them.
     #[default]
     Facebook,
@@ -67,12 +67,16 @@ pub enum Mix {
     Jobs(Jobs),
 }
 
-impl ValueEnum for Mix {
+impl ValueEnum for CoflowMix {
     fn value_variants<'a>() -> &'a [Self] {
-        static ALL: LazyLock<Vec<Mix>> = LazyLock::new(|| {
-            let jobs = Jobs::value_variants().iter().copied().map(Mix::Jobs);
-            let flows = [FlowSizes::WebSearch, FlowSizes::DataMining].map(Mix::Flows);
-            [Mix::Facebook, Mix::Coflowsim].into_iter().chain(flows).chain(jobs).collect()
+        static ALL: LazyLock<Vec<CoflowMix>> = LazyLock::new(|| {
+            let jobs = Jobs::value_variants().iter().copied().map(CoflowMix::Jobs);
+            let flows = [FlowSizes::WebSearch, FlowSizes::DataMining].map(CoflowMix::Flows);
+            [CoflowMix::Facebook, CoflowMix::Coflowsim]
+                .into_iter()
+                .chain(flows)
+                .chain(jobs)
+                .collect()
         });
         &ALL
     }
@@ -113,7 +117,7 @@ fn load(topology: &Topology) -> BitRate {
     BitRate((u128::from(hosts.min(racks)) * u128::from(LOAD) / 100).max(1) as u64)
 }
 
-impl Mix {
+impl CoflowMix {
     /// The mix of that name, unless there is a file of that name.
     pub fn named(name: &Path) -> Option<Self> {
         let mix = Self::from_str(name.to_str()?, false).ok()?;
@@ -225,7 +229,7 @@ pub fn run(a: &Args) -> Result<(), CliError> {
     }
     let racks = racks.ok_or_else(|| need("--racks R"))?;
     let coflows = a.coflows.ok_or_else(|| need("--coflows N"))?;
-    if let Mix::Flows(sizes) = a.mix {
+    if let CoflowMix::Flows(sizes) = a.mix {
         let (topology, n) = (plain_network(racks, hosts), coflows as usize);
         let ask = RandomFlows {
             sizes,
@@ -243,7 +247,7 @@ pub fn run(a: &Args) -> Result<(), CliError> {
         );
     }
     let trace = trace(a, racks, hosts, coflows)?;
-    if a.to.format == Format::Trace && a.scale == 1 {
+    if a.to.format == WrittenFormat::Trace && a.scale == 1 {
         return a.to.put(&trace.write());
     }
     a.to.refuse_flows(trace.coflows.iter().map(TraceCoflow::most_flows).sum())?;
@@ -265,7 +269,7 @@ fn to_workload(trace: &Trace, name: &str, topology: &Topology) -> Result<Workloa
 }
 
 fn trace(a: &Args, racks: usize, hosts: usize, coflows: u32) -> Result<Trace, CliError> {
-    if a.mix == Mix::Facebook {
+    if a.mix == CoflowMix::Facebook {
         return Ok(synth(&Synth {
             racks,
             hosts,

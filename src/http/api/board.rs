@@ -23,10 +23,10 @@ const NAME: usize = 256;
 
 /// The jobs of the scheduler that reported last.
 #[derive(Clone, Default)]
-pub struct Board(Arc<Mutex<Inner>>);
+pub struct Board(Arc<Mutex<BoardState>>);
 
 #[derive(Default)]
-struct Inner {
+struct BoardState {
     run: u64,
     workload: String,
     policy: String,
@@ -55,7 +55,7 @@ impl Board {
         }
         let mut b = self.0.lock();
         if b.run != report.run {
-            *b = Inner { run: report.run, ..Inner::default() };
+            *b = BoardState { run: report.run, ..BoardState::default() };
         }
         (b.workload, b.policy, b.slots) = (report.workload, report.policy, report.slots);
         // The scheduler's clock has another zero.

@@ -8,13 +8,13 @@ use axum::http::{Method, StatusCode};
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::problem::{Problem, Reply};
+use super::problem::{ProblemDetails, Reply};
 use crate::control::histogram::Histogram;
 use crate::units::Span;
 
 /// What one way in admits at once.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct ListenerLimits {
     /// Connections; more wait.
     pub connections: usize,
     /// Event streams; more are refused. The other connections are for requests that end.
@@ -22,16 +22,16 @@ pub struct Limits {
 }
 
 /// Over TCP.
-pub const TCP: Limits = Limits { connections: 512, streams: 384 };
+pub const TCP: ListenerLimits = ListenerLimits { connections: 512, streams: 384 };
 /// Over the unix socket.
-pub const UNIX: Limits = Limits { connections: 128, streams: 96 };
+pub const UNIX: ListenerLimits = ListenerLimits { connections: 128, streams: 96 };
 
 /// A way in, and what was counted at it.
 pub struct Listener {
     /// `tcp` or `unix`.
     pub name: &'static str,
     /// What it admits.
-    pub limits: Limits,
+    pub limits: ListenerLimits,
     /// Room for further connections.
     pub slots: Arc<Semaphore>,
     streams: Arc<Semaphore>,
@@ -42,7 +42,7 @@ pub struct Listener {
 }
 
 impl Listener {
-    fn new(name: &'static str, limits: Limits) -> Self {
+    fn new(name: &'static str, limits: ListenerLimits) -> Self {
         let room = |n| Arc::new(Semaphore::new(n));
         let (slots, streams) = (room(limits.connections), room(limits.streams));
         Self {
@@ -63,7 +63,7 @@ impl Listener {
         self.streams.clone().try_acquire_owned().map_err(|_| {
             self.refused.fetch_add(1, Relaxed);
             let (most, name) = (self.limits.streams, self.name);
-            Problem::new(
+            ProblemDetails::new(
                 StatusCode::SERVICE_UNAVAILABLE,
                 format!("{most} clients over {name} follow the events already"),
             )

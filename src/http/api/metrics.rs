@@ -17,14 +17,15 @@ use crate::control::record::{CircuitState, ProposalState, Snapshot};
 use crate::demand::DemandMatrix;
 use crate::fabric::{PortTo, SwitchPort};
 use crate::ids::RackId;
-use crate::runtime::journal::{Journaled, Written};
+use crate::runtime::journal::{JournalStatus, Journaled};
 use crate::units::Span;
 
 /// The snapshot as text, and what was counted of clients and of the journal.
 pub fn text(snapshot: Arc<Snapshot>, doors: Arc<Listeners>, journal: Option<Journaled>) -> String {
     let mut registry = Registry::with_prefix("heliostat");
-    registry.register_collector(Box::new(Of(snapshot)));
-    registry.register_collector(Box::new(Served { doors, journal: journal.map(|j| j.written) }));
+    registry.register_collector(Box::new(SnapshotMetrics(snapshot)));
+    registry
+        .register_collector(Box::new(ClientMetrics { doors, journal: journal.map(|j| j.written) }));
     let mut out = String::new();
     // Writing into a string cannot fail.
     let _ = encode(&mut out, &registry);
@@ -61,13 +62,13 @@ pub fn older(text: &str) -> String {
 }
 
 #[derive(Debug)]
-struct Of(Arc<Snapshot>);
+struct SnapshotMetrics(Arc<Snapshot>);
 
 type Result = std::result::Result<(), std::fmt::Error>;
 
-impl Collector for Of {
+impl Collector for SnapshotMetrics {
     fn encode(&self, encoder: DescriptorEncoder) -> Result {
-        let mut w = Writer(encoder);
+        let mut w = MetricsWriter(encoder);
         self.control(&mut w)?;
         self.ports(&mut w)?;
         self.racks(&mut w)?;
@@ -76,8 +77,8 @@ impl Collector for Of {
     }
 }
 
-impl Of {
-    fn control(&self, w: &mut Writer) -> Result {
+impl SnapshotMetrics {
+    fn control(&self, w: &mut MetricsWriter) -> Result {
         let s = &self.0.stats;
         w.counter("cycles", "Control cycles decided", None, s.cycles)?;
         w.counter(
@@ -122,7 +123,7 @@ impl Of {
         )
     }
 
-    fn ports(&self, w: &mut Writer) -> Result {
+    fn ports(&self, w: &mut MetricsWriter) -> Result {
         let count = |state| self.0.circuits.iter().filter(|c| c.state == state).count() as u64;
         let states = [
             ("promised", CircuitState::Promised),
@@ -170,7 +171,7 @@ impl Of {
         )
     }
 
-    fn racks(&self, w: &mut Writer) -> Result {
+    fn racks(&self, w: &mut MetricsWriter) -> Result {
         let rows = |m: &DemandMatrix| {
             let row = |i| m.row(RackId::from(i)).iter().fold(0u64, |a, &b| a.saturating_add(b));
             (0..m.racks()).map(|i| ([("rack", i.to_string())], row(i))).collect::<Vec<_>>()
@@ -196,7 +197,7 @@ impl Of {
     }
 
     /// Ports of packet switches, as they were read last.
-    fn switches(&self, w: &mut Writer) -> Result {
+    fn switches(&self, w: &mut MetricsWriter) -> Result {
         let (Some(seen), paths) = (&self.0.switches, &self.0.paths) else { return Ok(()) };
         let name = |s: u32| {
             paths
@@ -237,7 +238,7 @@ impl Of {
         )
     }
 
-    fn coflows(&self, w: &mut Writer) -> Result {
+    fn coflows(&self, w: &mut MetricsWriter) -> Result {
         let totals = self.0.coflows.totals;
         w.counter(
             "coflows_finished",
@@ -264,20 +265,20 @@ impl Of {
 }
 
 /// What the daemon counts of its clients, and of its records on disk.
-struct Served {
+struct ClientMetrics {
     doors: Arc<Listeners>,
-    journal: Option<Arc<Written>>,
+    journal: Option<Arc<JournalStatus>>,
 }
 
-impl std::fmt::Debug for Served {
+impl std::fmt::Debug for ClientMetrics {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> Result {
         f.write_str("Served")
     }
 }
 
-impl Collector for Served {
+impl Collector for ClientMetrics {
     fn encode(&self, encoder: DescriptorEncoder) -> Result {
-        let mut w = Writer(encoder);
+        let mut w = MetricsWriter(encoder);
         let by_door = |value: fn(&Listener) -> u64| {
             self.doors.all().map(|d| ([("over", d.name.to_string())], value(d)))
         };
@@ -328,9 +329,9 @@ impl Collector for Served {
     }
 }
 
-struct Writer<'a>(DescriptorEncoder<'a>);
+struct MetricsWriter<'a>(DescriptorEncoder<'a>);
 
-impl Writer<'_> {
+impl MetricsWriter<'_> {
     fn counter(&mut self, name: &str, help: &str, unit: Option<&Unit>, value: u64) -> Result {
         let metric = ConstCounter::new(value);
         metric.encode(self.0.encode_descriptor(name, help, unit, metric.metric_type())?)

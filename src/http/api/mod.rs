@@ -23,8 +23,8 @@ mod server;
 pub mod state;
 pub mod wire;
 
-pub use server::{Options, ServeError, Server, reserve, serve, serve_on};
-pub use state::{Run, Sender};
+pub use server::{ServeError, Server, ServerOptions, reserve, serve, serve_on};
+pub use state::{CoflowSender, RunIdentity};
 
 /// Where the API listens unless told otherwise.
 pub const DEFAULT_ADDRESS: &str = "127.0.0.1:7447";

@@ -9,13 +9,14 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::config::{Flaw, Step, error, yaml};
+use crate::config::{Flaw, PathStep, error, yaml};
 use crate::control::Rejected;
 use crate::text;
 
 /// An error, as RFC 9457 has it; `type` is always `about:blank`, so `title` is the status in words.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Problem {
+#[schema(as = Problem)]
+pub struct ProblemDetails {
     /// `about:blank`.
     #[schema(value_type = String)]
     pub r#type: Box<str>,
@@ -46,9 +47,9 @@ pub struct ValueProblem {
 }
 
 /// What handlers return.
-pub type Reply<T> = Result<T, Problem>;
+pub type Reply<T> = Result<T, ProblemDetails>;
 
-impl Problem {
+impl ProblemDetails {
     /// An error with this status.
     pub fn new(status: StatusCode, detail: impl Into<Box<str>>) -> Self {
         Self {
@@ -111,7 +112,7 @@ impl Problem {
     }
 }
 
-impl From<Rejected> for Problem {
+impl From<Rejected> for ProblemDetails {
     fn from(r: Rejected) -> Self {
         let status = match r {
             Rejected::NotFound(_) => StatusCode::NOT_FOUND,
@@ -124,7 +125,7 @@ impl From<Rejected> for Problem {
     }
 }
 
-impl IntoResponse for Problem {
+impl IntoResponse for ProblemDetails {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let body = serde_json::to_string(&self).unwrap_or_default();
@@ -144,29 +145,29 @@ pub struct Body<T, const YAML: bool = false> {
 }
 
 impl<S: Send + Sync, T: DeserializeOwned, const YAML: bool> FromRequest<S> for Body<T, YAML> {
-    type Rejection = Problem;
+    type Rejection = ProblemDetails;
 
     async fn from_request(req: Request, state: &S) -> Reply<Self> {
         let yaml = YAML && is_yaml(req.headers());
         if !yaml && !is_json(req.headers()) {
             let or = if YAML { "` or `application/yaml" } else { "" };
             let detail = format!("the body must be `Content-Type: application/json{or}`");
-            return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
+            return Err(ProblemDetails::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
         }
         let read = axum::body::Bytes::from_request(req, state);
         let raw = tokio::time::timeout(super::CLIENT_TIMEOUT, read)
             .await
             .map_err(|_| {
-                Problem::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time")
+                ProblemDetails::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time")
             })?
-            .map_err(|e| Problem::new(e.status(), e.body_text()))?;
+            .map_err(|e| ProblemDetails::new(e.status(), e.body_text()))?;
         let raw = if yaml { from_yaml(&raw)? } else { raw };
         Ok(Self { value: parse(&raw)?, raw })
     }
 }
 
 impl<S: Send + Sync, T: DeserializeOwned> OptionalFromRequest<S> for Body<T> {
-    type Rejection = Problem;
+    type Rejection = ProblemDetails;
 
     /// Nothing where there is no content type and no content.
     async fn from_request(req: Request, state: &S) -> Reply<Option<Self>> {
@@ -191,9 +192,10 @@ fn is_yaml(headers: &HeaderMap) -> bool {
 
 /// YAML as the JSON that says the same.
 fn from_yaml(raw: &[u8]) -> Reply<axum::body::Bytes> {
-    let text = std::str::from_utf8(raw).map_err(|_| Problem::bad("the body is not UTF-8"))?;
+    let text =
+        std::str::from_utf8(raw).map_err(|_| ProblemDetails::bad("the body is not UTF-8"))?;
     let value: serde_json::Value =
-        yaml::read(text, "the body").map_err(|e| Problem::bad(e.to_string()))?;
+        yaml::read(text, "the body").map_err(|e| ProblemDetails::bad(e.to_string()))?;
     Ok(serde_json::to_vec(&value).unwrap_or_default().into())
 }
 
@@ -207,7 +209,7 @@ fn is_json(headers: &HeaderMap) -> bool {
 fn parse<T: DeserializeOwned>(raw: &[u8]) -> Reply<T> {
     // Serde would take a list of the values in the order of the keys.
     if raw.trim_ascii_start().starts_with(b"[") {
-        return Err(Problem::value("", "the body is a JSON object"));
+        return Err(ProblemDetails::value("", "the body is a JSON object"));
     }
     let mut de = serde_json::Deserializer::from_slice(raw);
     let mut track = serde_path_to_error::Track::new();
@@ -217,20 +219,20 @@ fn parse<T: DeserializeOwned>(raw: &[u8]) -> Reply<T> {
         serde_json::error::Category::Data => {
             let text = e.to_string();
             // The pointer says where.
-            Problem::value(
+            ProblemDetails::value(
                 pointer(&track.path()),
                 yaml::plain(text.rsplit_once(" at line ").map_or(&text, |t| t.0)),
             )
         }
-        _ => Problem::bad(format!("the body is not JSON: {e}")),
+        _ => ProblemDetails::bad(format!("the body is not JSON: {e}")),
     })
 }
 
 fn pointer(path: &serde_path_to_error::Path) -> String {
     use serde_path_to_error::Segment;
     let step = |s: &Segment| match s {
-        Segment::Seq { index } => Some(Step::Index(*index)),
-        Segment::Map { key } => Some(Step::Key(key.clone())),
+        Segment::Seq { index } => Some(PathStep::Index(*index)),
+        Segment::Map { key } => Some(PathStep::Key(key.clone())),
         Segment::Enum { .. } | Segment::Unknown => None,
     };
     error::pointer(&path.iter().filter_map(step).collect::<Vec<_>>())

@@ -18,8 +18,8 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio_io_timeout::TimeoutStream;
 
 use super::listeners::Listeners;
-use super::routes::{self, Guard};
-use super::state::{App, Ledger, Log, Sender, Slot};
+use super::routes::{self, RequestGuard};
+use super::state::{App, CoflowSender, ConnectionSlot, GivenIds, RecentEvents};
 use crate::runtime::handle::Handle;
 use crate::runtime::journal::Journaled;
 
@@ -30,7 +30,7 @@ const GRACE: Duration = Duration::from_secs(3);
 
 /// Where the API serves, and which clients.
 #[derive(Clone, Default)]
-pub struct Options {
+pub struct ServerOptions {
     /// The TCP address; port 0 takes a free one. `None`: no TCP.
     pub listen: Option<SocketAddr>,
     /// A unix socket, made with mode 0600. `None`: no socket.
@@ -41,9 +41,9 @@ pub struct Options {
     /// The same for requests that change nothing.
     pub read_token: Option<String>,
     /// Sends coflows that are posted with `send: true`.
-    pub sender: Option<Arc<dyn Sender>>,
+    pub sender: Option<Arc<dyn CoflowSender>>,
     /// What the run is called, and when it began.
-    pub run: super::state::Run,
+    pub run: super::state::RunIdentity,
     /// The daemon's records on disk. Events are streamed and changes are answered once they are
     /// there.
     pub journal: Option<Journaled>,
@@ -130,7 +130,7 @@ impl Drop for Server {
 ///
 /// # Errors
 /// When the address cannot be had, or would be open to others without a token.
-pub fn reserve(options: &Options) -> Result<Option<TcpListener>, ServeError> {
+pub fn reserve(options: &ServerOptions) -> Result<Option<TcpListener>, ServeError> {
     let tokens = [&options.token, &options.read_token];
     if tokens.iter().copied().flatten().any(|t| t.len() < 16) {
         return Err(ServeError::WeakToken);
@@ -151,7 +151,7 @@ pub fn reserve(options: &Options) -> Result<Option<TcpListener>, ServeError> {
 ///
 /// # Errors
 /// When an address or the socket cannot be had, or would be open to others without a token.
-pub fn serve(handle: Handle, options: Options) -> Result<Server, ServeError> {
+pub fn serve(handle: Handle, options: ServerOptions) -> Result<Server, ServeError> {
     let tcp = reserve(&options)?;
     serve_on(handle, options, tcp)
 }
@@ -162,7 +162,7 @@ pub fn serve(handle: Handle, options: Options) -> Result<Server, ServeError> {
 /// When the socket cannot be had.
 pub fn serve_on(
     handle: Handle,
-    options: Options,
+    options: ServerOptions,
     tcp: Option<TcpListener>,
 ) -> Result<Server, ServeError> {
     let unix = options.socket.as_deref().map(bind_unix).transpose()?;
@@ -171,7 +171,7 @@ pub fn serve_on(
     let events =
         options.journal.as_ref().and_then(Journaled::told).unwrap_or_else(|| handle.events());
     let (log, mut ledger, doors) =
-        (Log::default(), Ledger::default(), Arc::new(Listeners::default()));
+        (RecentEvents::default(), GivenIds::default(), Arc::new(Listeners::default()));
     if let Some(journal) = &options.journal {
         journal.events.iter().for_each(|r| log.push(r.clone()));
         journal.keys.iter().for_each(|k| ledger.remember(k.clone()));
@@ -198,7 +198,7 @@ pub fn serve_on(
             unix.map(tokio::net::UnixListener::from_std).transpose()?,
         )
     };
-    let guard = Guard::tcp(options.token, options.read_token);
+    let guard = RequestGuard::tcp(options.token, options.read_token);
     let thread = std::thread::Builder::new().name("api".into()).spawn(move || {
         runtime.block_on(async {
             let filled = tokio::spawn(fill(app.log.clone(), events));
@@ -210,7 +210,7 @@ pub fn serve_on(
 
 /// Copies the controller's events into the ring.
 async fn fill(
-    log: Arc<Log>,
+    log: Arc<RecentEvents>,
     mut events: tokio::sync::broadcast::Receiver<Arc<crate::control::record::Record>>,
 ) {
     loop {
@@ -241,7 +241,7 @@ async fn run(
     app: App,
     tcp: Option<tokio::net::TcpListener>,
     unix: Option<tokio::net::UnixListener>,
-    guard: Guard,
+    guard: RequestGuard,
 ) {
     let mut tasks = JoinSet::new();
     if let Some(listener) = tcp {
@@ -255,7 +255,7 @@ async fn run(
     if let Some(listener) = unix {
         let app = App { door: app.doors.unix.clone(), ..app };
         tasks.spawn(async move {
-            let router = routes::router(app.clone(), Guard::open());
+            let router = routes::router(app.clone(), RequestGuard::open());
             let next = || async { listener.accept().await.map(|(s, _)| s) };
             accept(next, &router, &app).await;
         });
@@ -312,7 +312,7 @@ async fn stop_asked(stopping: &mut watch::Receiver<bool>) {
 
 async fn connection<S>(
     stream: S,
-    (router, slot): (Router, Slot),
+    (router, slot): (Router, ConnectionSlot),
     mut stopping: watch::Receiver<bool>,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,

@@ -10,7 +10,7 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use super::board::Board;
 use super::listeners::{Listener, Listeners};
-use super::problem::{Problem, Reply};
+use super::problem::{ProblemDetails, Reply};
 use super::wire::{self, Named as _};
 use crate::control::Event;
 use crate::control::record::{Record, Snapshot};
@@ -18,7 +18,7 @@ use crate::fabric::{FlowProgress, Shipment};
 use crate::ids::{CoflowId, FlowId, HostId, PlaneId, RackId};
 use crate::runtime::api_sender::ApiSender;
 use crate::runtime::handle::Handle;
-use crate::runtime::journal::{self, Journaled, Key};
+use crate::runtime::journal::{self, IdempotencyKey, Journaled};
 use crate::units::Bytes;
 
 /// How many events `/api/v1/events` can go back.
@@ -28,7 +28,7 @@ const KEYS: usize = journal::KEYS;
 
 /// Sends the bytes of coflows that are posted with `send: true`; given by the code that runs
 /// traffic on the fabric.
-pub trait Sender: Send + Sync {
+pub trait CoflowSender: Send + Sync {
     /// Starts sending; the sender then reports [`Event::CoflowProgress`] and
     /// [`Event::CoflowFinished`] itself, and before that [`Event::FlowFinished`] of every flow if
     /// the report is of flows.
@@ -63,7 +63,7 @@ pub trait Sender: Send + Sync {
     }
 }
 
-impl Sender for ApiSender {
+impl CoflowSender for ApiSender {
     fn send(&self, what: Shipment<'_>) -> Result<(), String> {
         self.send(what);
         Ok(())
@@ -92,11 +92,11 @@ impl Sender for ApiSender {
 
 /// A connection's place among those that are open at once; also held by a request that goes on when
 /// its client has hung up, so that their number has a bound.
-pub type Slot = Arc<OwnedSemaphorePermit>;
+pub type ConnectionSlot = Arc<OwnedSemaphorePermit>;
 
 /// What a run is called, and when it began.
 #[derive(Clone, Debug, Default)]
-pub struct Run {
+pub struct RunIdentity {
     /// Its name: that of the topology, or of `run --name`.
     pub name: Option<String>,
     /// The instant of which `_ns` counts, as ISO 8601 in UTC.
@@ -109,11 +109,11 @@ pub struct App {
     /// The controller.
     pub handle: Handle,
     /// The last events.
-    pub log: Arc<Log>,
+    pub log: Arc<RecentEvents>,
     /// What sends coflows, if this daemon does.
-    pub sender: Option<Arc<dyn Sender>>,
+    pub sender: Option<Arc<dyn CoflowSender>>,
     /// Held while a coflow is made, so that ids and keys are given once.
-    pub ledger: Arc<tokio::sync::Mutex<Ledger>>,
+    pub ledger: Arc<tokio::sync::Mutex<GivenIds>>,
     /// Held while the policy is compared and replaced.
     pub policy_turn: Arc<tokio::sync::Mutex<()>>,
     /// The way by which the requests of this clone come.
@@ -127,7 +127,7 @@ pub struct App {
     /// The daemon's records on disk, if it keeps them.
     pub journal: Option<Journaled>,
     /// What this run is called, and when it began.
-    pub run: Arc<Run>,
+    pub run: Arc<RunIdentity>,
     /// True once the server stops: open streams end.
     pub stopping: watch::Receiver<bool>,
 }
@@ -138,7 +138,7 @@ impl App {
         self.handle.snapshot()
     }
 
-    /// The largest number of a coflow of the daemon's own workload ([`Sender::last_own`]).
+    /// The largest number of a coflow of the daemon's own workload ([`CoflowSender::last_own`]).
     pub fn last_own(&self) -> Option<CoflowId> {
         self.sender.as_ref().and_then(|s| s.last_own())
     }
@@ -148,9 +148,10 @@ impl App {
         match tokio::time::timeout(self.patience, self.handle.tell(event)).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(rejected)) => Err(rejected.into()),
-            Err(_) => {
-                Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "the controller does not answer"))
-            }
+            Err(_) => Err(ProblemDetails::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "the controller does not answer",
+            )),
         }
     }
 
@@ -158,9 +159,9 @@ impl App {
     pub fn plane(&self, text: &str) -> Reply<PlaneId> {
         let n = self.handle.topology.planes.len();
         let found = wire::PlaneRef::text(text).ok().filter(|k| (k.0 as usize) < n);
-        found
-            .map(|k| PlaneId(k.0))
-            .ok_or_else(|| Problem::not_found(format!("no plane `{text}`: {}", up_to(n, "plane"))))
+        found.map(|k| PlaneId(k.0)).ok_or_else(|| {
+            ProblemDetails::not_found(format!("no plane `{text}`: {}", up_to(n, "plane")))
+        })
     }
 
     /// The host of a path, by name or number.
@@ -168,7 +169,7 @@ impl App {
         let n = self.handle.topology.hosts.len();
         let found = wire::HostRef::text(text).ok().and_then(|h| h.find(&self.handle.topology).ok());
         found.ok_or_else(|| {
-            Problem::not_found(format!(
+            ProblemDetails::not_found(format!(
                 "no host `{text}`: they have names such as h0-0, or {}",
                 up_to(n, "host")
             ))
@@ -182,7 +183,7 @@ impl App {
         let those = || format!("they have names such as r0, or {}", up_to(n, "rack"));
         found
             .map(|k| RackId(k.0))
-            .ok_or_else(|| Problem::not_found(format!("no rack `{text}`: {}", those())))
+            .ok_or_else(|| ProblemDetails::not_found(format!("no rack `{text}`: {}", those())))
     }
 }
 
@@ -191,13 +192,13 @@ fn up_to(n: usize, what: &str) -> String {
 }
 
 /// An event, and what its readers are sent: written once for all of them.
-pub struct Line {
+pub struct StreamedEvent {
     /// The event.
     pub record: Arc<Record>,
     sent: OnceLock<(&'static str, String)>,
 }
 
-impl Line {
+impl StreamedEvent {
     /// Its name and its JSON as the stream has them. O(1) but for the first reader.
     pub fn sent(&self) -> (&'static str, &str) {
         let (name, data) = self.sent.get_or_init(|| {
@@ -209,18 +210,18 @@ impl Line {
 }
 
 /// The last [`RING`] events.
-pub struct Log {
-    ring: Mutex<VecDeque<Arc<Line>>>,
+pub struct RecentEvents {
+    ring: Mutex<VecDeque<Arc<StreamedEvent>>>,
     newest: watch::Sender<Option<u64>>,
 }
 
-impl Default for Log {
+impl Default for RecentEvents {
     fn default() -> Self {
         Self { ring: Mutex::new(VecDeque::with_capacity(RING)), newest: watch::channel(None).0 }
     }
 }
 
-impl Log {
+impl RecentEvents {
     /// Appends.
     pub fn push(&self, record: Arc<Record>) {
         let seq = record.seq;
@@ -229,7 +230,7 @@ impl Log {
             if ring.len() == RING {
                 ring.pop_front();
             }
-            ring.push_back(Arc::new(Line { record, sent: OnceLock::new() }));
+            ring.push_back(Arc::new(StreamedEvent { record, sent: OnceLock::new() }));
         }
         self.newest.send_replace(Some(seq));
     }
@@ -240,7 +241,7 @@ impl Log {
     }
 
     /// The first event after number `after` (`None`: the first of all) that is still remembered.
-    pub fn next(&self, after: Option<u64>) -> Option<Arc<Line>> {
+    pub fn next(&self, after: Option<u64>) -> Option<Arc<StreamedEvent>> {
         let ring = self.ring.lock();
         let k = ring.partition_point(|r| after.is_some_and(|a| r.record.seq <= a));
         ring.get(k).cloned()
@@ -253,7 +254,7 @@ pub const FIRST_POSTED: u32 = 1 << 20;
 
 /// Which ids and idempotency keys have been given.
 #[derive(Default)]
-pub struct Ledger {
+pub struct GivenIds {
     last_id: Option<CoflowId>,
     /// By key: the hash of its body, since the body itself may have megabytes, and the coflow that
     /// it made.
@@ -261,7 +262,7 @@ pub struct Ledger {
     order: VecDeque<String>,
 }
 
-impl Ledger {
+impl GivenIds {
     /// A coflow id above all that are known, all that were given and the `own` ones of the daemon's
     /// workload; `None` when they are used up.
     pub fn next_id(&mut self, known: &Snapshot, own: Option<CoflowId>) -> Option<CoflowId> {
@@ -287,7 +288,7 @@ impl Ledger {
     }
 
     /// Remembers a key, also one that an earlier daemon was given.
-    pub fn remember(&mut self, Key { key, digest, id }: Key) {
+    pub fn remember(&mut self, IdempotencyKey { key, digest, id }: IdempotencyKey) {
         if self.keys.insert(key.clone(), (digest, id)).is_none() {
             self.order.push_back(key);
         }
@@ -300,8 +301,8 @@ impl Ledger {
 }
 
 /// The key of a request for a coflow: with the hash of its body.
-pub fn key(key: String, body: &[u8], id: CoflowId) -> Key {
-    Key { key, digest: digest(body), id }
+pub fn key(key: String, body: &[u8], id: CoflowId) -> IdempotencyKey {
+    IdempotencyKey { key, digest: digest(body), id }
 }
 
 /// The same in every process, so that a key means the same after a restart.

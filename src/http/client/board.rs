@@ -32,7 +32,7 @@ impl Reporter {
     /// Of jobs that work on `slots` slots. Without a thread nothing is sent.
     pub fn new(client: Arc<Client>, workload: &str, slots: u64) -> Self {
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let mut work = Work {
+        let mut work = BoardWriter {
             client,
             run: since_1970.as_nanos() as u64,
             workload: workload.into(),
@@ -79,7 +79,7 @@ impl Reporter {
 }
 
 /// What the daemon has heard of the jobs of a run.
-struct Work {
+struct BoardWriter {
     client: Arc<Client>,
     run: u64,
     workload: String,
@@ -88,7 +88,7 @@ struct Work {
     told: BTreeMap<u32, Job>,
 }
 
-impl Work {
+impl BoardWriter {
     /// Tells what has changed, in as many reports as it needs.
     fn report(&mut self, s: &SchedulerSnapshot, decisions: &[PlacementDecision]) {
         let changed: Vec<Job> = s

@@ -2,7 +2,7 @@
 //! is when an answer is lost.
 
 use super::{Client, Error, again, parse};
-use crate::api::problem::Problem;
+use crate::api::problem::ProblemDetails;
 use crate::api::wire;
 
 /// A body as JSON.
@@ -14,7 +14,7 @@ fn json(body: &impl serde::Serialize) -> Result<String, Error> {
 /// Whether a proposal was refused since its tasks have no room, or too much is held, and not for a
 /// fault of the request.
 fn has_no_room(status: u16, text: &str) -> bool {
-    let Ok(problem) = serde_json::from_str::<Problem>(text) else { return false };
+    let Ok(problem) = serde_json::from_str::<ProblemDetails>(text) else { return false };
     match problem.pointer {
         Some(at) => status == 422 && &*at == "/place/tasks",
         None => status == 409,

@@ -6,14 +6,14 @@ use super::{Client, Error, parse};
 use crate::api::wire;
 use crate::control::record::{Stats, Tampered};
 use crate::fabric::meter::Utilisation;
-use crate::runtime::report::Counted;
+use crate::runtime::report::FabricCounts;
 use crate::units::{Bytes, Time};
 
 /// How long the counters may take until they include everything.
 const SETTLE: Duration = Duration::from_secs(5);
 
 /// A controller's counters, which count from its start.
-pub struct Counters {
+pub struct ControllerCounters {
     sent: u64,
     over_ocs: u64,
     late_packets: u64,
@@ -22,7 +22,7 @@ pub struct Counters {
     stats: wire::Stats,
 }
 
-impl Counters {
+impl ControllerCounters {
     /// The counters now.
     ///
     /// # Errors
@@ -59,7 +59,7 @@ impl Counters {
 
     /// What was counted since `before`. Distributions cannot be taken apart: those of the control
     /// loop are the daemon's whole life.
-    pub fn since(&self, before: &Self, ended: Time) -> Counted {
+    pub fn since(&self, before: &Self, ended: Time) -> FabricCounts {
         let mut stats = Stats::from(&self.stats);
         let old = &before.stats;
         let counters = [
@@ -76,7 +76,7 @@ impl Counters {
         counters.into_iter().for_each(|(now, then)| *now = now.saturating_sub(then));
         // The reason of an earlier cycle is none of this run.
         stats.first_fallback.take_if(|why| old.first_fallback.as_ref() == Some(why));
-        Counted {
+        FabricCounts {
             sent: Bytes(self.sent.saturating_sub(before.sent)),
             over_ocs: Bytes(self.over_ocs.saturating_sub(before.over_ocs)),
             sent_again: self

@@ -12,7 +12,7 @@ use std::time::Duration;
 use socket::Socket;
 use ureq::unversioned::resolver::DefaultResolver;
 
-use crate::api::problem::Problem;
+use crate::api::problem::ProblemDetails;
 use crate::text;
 
 pub mod board;
@@ -186,7 +186,7 @@ impl Client {
     /// What an answer with an error says. A controller that does not answer its API is as good as a
     /// daemon that does not answer us.
     pub fn refused(&self, status: u16, answer: &str) -> Error {
-        let said = serde_json::from_str::<Problem>(answer).map_or_else(
+        let said = serde_json::from_str::<ProblemDetails>(answer).map_or_else(
             |_| format!("status {status}"),
             |p| p.pointer.map_or_else(|| p.detail.to_string(), |at| format!("{at}: {}", p.detail)),
         );

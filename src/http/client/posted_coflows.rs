@@ -14,7 +14,7 @@ use crate::units::{Bytes, Span};
 
 /// What was heard of a coflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Heard {
+pub enum CoflowNews {
     /// A flow has arrived, with these bytes.
     Flow(FlowId, Bytes),
     /// The coflow has arrived, after this time.
@@ -25,7 +25,7 @@ pub enum Heard {
 
 /// A coflow of ours broke, and its bytes will not come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Broken(pub CoflowId);
+pub struct BrokenCoflow(pub CoflowId);
 
 /// The book. Our own numbers are [`CoflowId`]s, the controller's plain integers.
 #[derive(Debug, Default)]
@@ -37,7 +37,7 @@ pub struct PostedCoflows {
     /// Posts that are not answered.
     posting: BTreeSet<CoflowId>,
     /// Words of coflows that are not known yet, while a post is not answered.
-    early: Vec<(u32, Heard)>,
+    early: Vec<(u32, CoflowNews)>,
     received: BTreeMap<(CoflowId, FlowId), Bytes>,
     ccts: BTreeMap<CoflowId, Span>,
     /// By coflow whose end was looked up: the share of its bytes that went over circuits, and the
@@ -58,14 +58,14 @@ impl PostedCoflows {
     ///
     /// # Errors
     /// It broke already.
-    pub fn posted(&mut self, id: CoflowId, theirs: u32) -> Result<Vec<NetworkEvent>, Broken> {
+    pub fn posted(&mut self, id: CoflowId, theirs: u32) -> Result<Vec<NetworkEvent>, BrokenCoflow> {
         self.posting.remove(&id);
         self.ours.insert(theirs, id);
         self.theirs.insert(id, theirs);
         let early = std::mem::take(&mut self.early);
         let (now, later) = early.into_iter().partition(|e| e.0 == theirs);
         self.early = if self.posting.is_empty() { Vec::new() } else { later };
-        let heard: Vec<(u32, Heard)> = now;
+        let heard: Vec<(u32, CoflowNews)> = now;
         heard.into_iter().map(|(n, h)| self.hear(n, h)).filter_map(Result::transpose).collect()
     }
 
@@ -73,7 +73,11 @@ impl PostedCoflows {
     ///
     /// # Errors
     /// A coflow of ours broke.
-    pub fn hear(&mut self, theirs: u32, heard: Heard) -> Result<Option<NetworkEvent>, Broken> {
+    pub fn hear(
+        &mut self,
+        theirs: u32,
+        heard: CoflowNews,
+    ) -> Result<Option<NetworkEvent>, BrokenCoflow> {
         let Some(&id) = self.ours.get(&theirs) else {
             if !self.posting.is_empty() {
                 self.early.push((theirs, heard));
@@ -81,17 +85,17 @@ impl PostedCoflows {
             return Ok(None);
         };
         Ok(match heard {
-            Heard::Flow(flow, bytes) => self
+            CoflowNews::Flow(flow, bytes) => self
                 .received
                 .insert((id, flow), bytes)
                 .is_none()
                 .then_some(NetworkEvent::Flow(id, flow)),
-            Heard::Finished(cct) => self.ccts.insert(id, cct).is_none().then(|| {
+            CoflowNews::Finished(cct) => self.ccts.insert(id, cct).is_none().then(|| {
                 self.open.remove(&id);
                 NetworkEvent::Coflow(id)
             }),
-            Heard::Gone if self.open.remove(&id) => return Err(Broken(id)),
-            Heard::Gone => None,
+            CoflowNews::Gone if self.open.remove(&id) => return Err(BrokenCoflow(id)),
+            CoflowNews::Gone => None,
         })
     }
 
@@ -158,7 +162,7 @@ impl PostedCoflows {
 mod tests {
     use super::*;
 
-    const FLOW: fn(u32) -> Heard = |k| Heard::Flow(FlowId(k), Bytes(10));
+    const FLOW: fn(u32) -> CoflowNews = |k| CoflowNews::Flow(FlowId(k), Bytes(10));
 
     #[test]
     fn each_thing_is_passed_on_once_whichever_way_it_comes() {
@@ -172,11 +176,11 @@ mod tests {
             "again, and somebody else's"
         );
         assert_eq!(
-            b.hear(70, Heard::Finished(Span(5))),
+            b.hear(70, CoflowNews::Finished(Span(5))),
             Ok(Some(NetworkEvent::Coflow(CoflowId(0))))
         );
         assert_eq!(
-            (b.hear(70, Heard::Finished(Span(5))), b.hear(70, Heard::Gone)),
+            (b.hear(70, CoflowNews::Finished(Span(5))), b.hear(70, CoflowNews::Gone)),
             (Ok(None), Ok(None))
         );
         assert_eq!(
@@ -198,7 +202,7 @@ mod tests {
             (9, 0.25, Some(Span(7)))
         );
         assert_eq!(
-            b.hear(70, Heard::Finished(Span(7))),
+            b.hear(70, CoflowNews::Finished(Span(7))),
             Ok(Some(NetworkEvent::Coflow(CoflowId(0))))
         );
     }
@@ -210,7 +214,7 @@ mod tests {
         b.posting(CoflowId(1));
         assert_eq!(b.hear(81, FLOW(0)), Ok(None));
         assert_eq!(b.hear(80, FLOW(2)), Ok(None));
-        assert_eq!(b.hear(81, Heard::Finished(Span(1))), Ok(None));
+        assert_eq!(b.hear(81, CoflowNews::Finished(Span(1))), Ok(None));
         assert_eq!(b.posted(CoflowId(0), 80), Ok(vec![NetworkEvent::Flow(CoflowId(0), FlowId(2))]));
         assert_eq!(
             b.posted(CoflowId(1), 81),
@@ -236,8 +240,8 @@ mod tests {
             (Some(70), None, None)
         );
         assert_eq!(
-            (b.hear(70, Heard::Gone), b.hear(71, Heard::Gone)),
-            (Ok(None), Err(Broken(CoflowId(1))))
+            (b.hear(70, CoflowNews::Gone), b.hear(71, CoflowNews::Gone)),
+            (Ok(None), Err(BrokenCoflow(CoflowId(1))))
         );
         b.partly(CoflowId(1), FlowId(0), Bytes(3));
         assert_eq!(b.received(), Bytes(3));

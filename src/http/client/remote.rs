@@ -14,13 +14,13 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use parking_lot::{Mutex, MutexGuard};
 
-use super::posted_coflows::{Broken, Heard, PostedCoflows};
+use super::posted_coflows::{BrokenCoflow, CoflowNews, PostedCoflows};
 use super::{Client, Error, PAUSE, TRIES};
 use crate::api::wire;
 use crate::coflows::{CoflowRecord, CoflowSpec};
 use crate::ids::{CoflowId, FlowId, JobId, RackId};
 use crate::placement::advisor::{PlacementRequest, ShuffleSpec};
-use crate::runtime::jobs::live::{Network, NetworkEvent};
+use crate::runtime::jobs::live::{JobsNetwork, NetworkEvent};
 use crate::topology::Topology;
 use crate::units::{Bytes, Span};
 
@@ -31,7 +31,7 @@ const NOTE_EVERY: Duration = Duration::from_secs(5);
 const LAST_TRIES: Duration = Duration::from_secs(5);
 
 /// What is to be done, in order.
-enum Order {
+enum SendOrder {
     /// A coflow; if the controller holds a proposal of this number for it, as its confirmation.
     Start(CoflowSpec, Option<u32>),
     Cancel(CoflowId),
@@ -39,7 +39,7 @@ enum Order {
 }
 
 /// What the threads share.
-struct Shared {
+struct RemoteShared {
     client: Arc<Client>,
     book: Mutex<PostedCoflows>,
     words: Mutex<mpsc::Sender<Result<NetworkEvent, Error>>>,
@@ -50,19 +50,19 @@ struct Shared {
 
 /// A network over REST.
 pub struct Remote {
-    shared: Arc<Shared>,
-    orders: Option<mpsc::Sender<Order>>,
+    shared: Arc<RemoteShared>,
+    orders: Option<mpsc::Sender<SendOrder>>,
     poster: Option<JoinHandle<()>>,
     words: mpsc::Receiver<Result<NetworkEvent, Error>>,
     /// Every coflow that was asked, by number.
     asked: BTreeMap<CoflowId, CoflowSpec>,
     lost: Option<Error>,
-    held: Held,
+    held: HeldProposals,
 }
 
 /// What the controller holds for shuffles that have not begun, by its numbers.
 #[derive(Default)]
-struct Held {
+struct HeldProposals {
     by_stage: BTreeMap<(JobId, usize), u32>,
     /// Number that is held for the coflow that is started next.
     next: Option<u32>,
@@ -83,7 +83,7 @@ impl Remote {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let run = format!("{:x}-{:x}", since.as_nanos(), std::process::id());
         let (tell, words) = mpsc::channel();
-        let shared = Shared {
+        let shared = RemoteShared {
             client,
             book: Mutex::default(),
             words: Mutex::new(tell),
@@ -106,7 +106,7 @@ impl Remote {
             words,
             asked: BTreeMap::new(),
             lost: None,
-            held: Held::default(),
+            held: HeldProposals::default(),
         })
     }
 
@@ -156,7 +156,7 @@ impl Remote {
         self.lost.clone()
     }
 
-    fn order(&mut self, order: Order) -> Result<(), String> {
+    fn order(&mut self, order: SendOrder) -> Result<(), String> {
         let sent = self.orders.as_ref().is_some_and(|o| o.send(order).is_ok());
         if sent { Ok(()) } else { Err(self.why_nobody_posts()) }
     }
@@ -182,12 +182,12 @@ impl Drop for Remote {
     }
 }
 
-impl Network for Remote {
+impl JobsNetwork for Remote {
     fn start(&mut self, coflow: &CoflowSpec) -> Result<(), String> {
         self.shared.book().posting(coflow.id);
         self.asked.insert(coflow.id, coflow.clone());
         let held = self.held.next.take();
-        self.order(Order::Start(coflow.clone(), held))
+        self.order(SendOrder::Start(coflow.clone(), held))
     }
 
     fn place(
@@ -198,7 +198,7 @@ impl Network for Remote {
         let ShuffleSpec::Open { maps, reduces, free, .. } = &request.shuffle else {
             return Ok(None);
         };
-        let place = wire::Place {
+        let place = wire::PlaceRequest {
             maps: maps
                 .iter()
                 .map(|&(r, b)| wire::RackOutput {
@@ -234,11 +234,11 @@ impl Network for Remote {
     }
 
     fn cancel(&mut self, coflow: CoflowId) -> Result<(), String> {
-        self.order(Order::Cancel(coflow))
+        self.order(SendOrder::Cancel(coflow))
     }
 
     fn prioritise(&mut self, coflow: CoflowId, flows: &[(FlowId, u8)]) -> Result<(), String> {
-        self.order(Order::Prioritise(coflow, flows.to_vec()))
+        self.order(SendOrder::Prioritise(coflow, flows.to_vec()))
     }
 
     /// One request. A coflow whose post is not answered has all its bytes before it.
@@ -299,11 +299,11 @@ fn all_in(
 
 /// A thread whose panic ends the run.
 fn spawn(
-    shared: &Arc<Shared>,
+    shared: &Arc<RemoteShared>,
     name: &'static str,
     f: impl FnOnce() + Send + 'static,
 ) -> Result<JoinHandle<()>, Error> {
-    let alarm = Alarm { shared: shared.clone(), name };
+    let alarm = PanicNotice { shared: shared.clone(), name };
     let work = move || {
         let _alarm = alarm;
         f();
@@ -315,12 +315,12 @@ fn spawn(
 }
 
 /// Held by a thread: tells the caller's of its panic, who would wait for its words for ever.
-struct Alarm {
-    shared: Arc<Shared>,
+struct PanicNotice {
+    shared: Arc<RemoteShared>,
     name: &'static str,
 }
 
-impl Drop for Alarm {
+impl Drop for PanicNotice {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.shared.tell(Err(Error::Refused(format!(
@@ -331,7 +331,7 @@ impl Drop for Alarm {
     }
 }
 
-impl Shared {
+impl RemoteShared {
     fn book(&self) -> MutexGuard<'_, PostedCoflows> {
         self.book.lock()
     }
@@ -341,7 +341,7 @@ impl Shared {
         let _ = self.words.lock().send(word);
     }
 
-    fn post_all(&self, todo: &mpsc::Receiver<Order>) {
+    fn post_all(&self, todo: &mpsc::Receiver<SendOrder>) {
         let mut noted = Instant::now();
         loop {
             let order = match todo.recv_timeout(NOTE_EVERY.saturating_sub(noted.elapsed())) {
@@ -353,10 +353,10 @@ impl Shared {
                 return;
             }
             let done = match order {
-                Some(Order::Start(c, None)) => self.post(&c),
-                Some(Order::Start(c, Some(held))) => self.confirm(&c, held),
-                Some(Order::Cancel(id)) => self.cancel(id),
-                Some(Order::Prioritise(id, flows)) => self.prioritise(id, &flows),
+                Some(SendOrder::Start(c, None)) => self.post(&c),
+                Some(SendOrder::Start(c, Some(held))) => self.confirm(&c, held),
+                Some(SendOrder::Cancel(id)) => self.cancel(id),
+                Some(SendOrder::Prioritise(id, flows)) => self.prioritise(id, &flows),
                 None => Ok(()),
             };
             let done = done.and_then(|()| {
@@ -393,7 +393,7 @@ impl Shared {
         words.into_iter().for_each(|w| self.tell(Ok(w)));
         drop(book);
         if made.state == wire::CoflowState::Cancelled {
-            self.hear(made.id, Heard::Gone)
+            self.hear(made.id, CoflowNews::Gone)
         } else {
             Ok(())
         }
@@ -427,7 +427,7 @@ impl Shared {
     fn propose(
         &self,
         (job, stage): (JobId, usize),
-        place: wire::Place,
+        place: wire::PlaceRequest,
         turn: u32,
     ) -> Result<Option<wire::Coflow>, Error> {
         let name = Some(format!("job-{}-stage-{stage}", job.0));
@@ -516,17 +516,17 @@ impl Shared {
     fn event(&self, what: &wire::What) -> Result<(), Error> {
         match *what {
             wire::What::FlowFinished { id, flow, received_bytes } => {
-                self.hear(id, Heard::Flow(FlowId(flow), Bytes(received_bytes)))
+                self.hear(id, CoflowNews::Flow(FlowId(flow), Bytes(received_bytes)))
             }
             wire::What::CoflowFinished { id, cct_ns } => {
-                self.hear(id, Heard::Finished(Span(cct_ns)))
+                self.hear(id, CoflowNews::Finished(Span(cct_ns)))
             }
-            wire::What::CoflowCancelled { id, .. } => self.hear(id, Heard::Gone),
+            wire::What::CoflowCancelled { id, .. } => self.hear(id, CoflowNews::Gone),
             _ => Ok(()),
         }
     }
 
-    fn hear(&self, theirs: u32, heard: Heard) -> Result<(), Error> {
+    fn hear(&self, theirs: u32, heard: CoflowNews) -> Result<(), Error> {
         // The book is held while its word is passed on: words keep their order.
         let mut book = self.book();
         if let Some(word) = book.hear(theirs, heard).map_err(|b| broke(&b))? {
@@ -542,16 +542,16 @@ impl Shared {
             let Some(c) =
                 self.client.coflow(theirs)?.filter(|c| c.state != wire::CoflowState::Cancelled)
             else {
-                self.hear(theirs, Heard::Gone)?;
+                self.hear(theirs, CoflowNews::Gone)?;
                 continue;
             };
             let arrived =
                 c.flows.iter().flatten().enumerate().filter(|(_, f)| f.finished_ns.is_some());
             for (k, f) in arrived {
-                self.hear(theirs, Heard::Flow(FlowId::from(k), Bytes(f.received_bytes)))?;
+                self.hear(theirs, CoflowNews::Flow(FlowId::from(k), Bytes(f.received_bytes)))?;
             }
             if let Some(cct) = c.cct_ns {
-                self.hear(theirs, Heard::Finished(Span(cct)))?;
+                self.hear(theirs, CoflowNews::Finished(Span(cct)))?;
             }
         }
         Ok(())
@@ -575,7 +575,7 @@ fn slots(free: &[Vec<Span>]) -> Vec<wire::RackSlots> {
     free.iter().enumerate().filter(|f| !f.1.is_empty()).map(rack).collect()
 }
 
-fn broke(b: &Broken) -> Error {
+fn broke(b: &BrokenCoflow) -> Error {
     Error::Refused(format!(
         "the controller has taken coflow {} back, or its connection broke: its log says which",
         b.0.0
@@ -591,7 +591,7 @@ mod tests {
         let (tell, words) = mpsc::channel();
         let client = Arc::new(Client::new("http://127.0.0.1:1", None).unwrap());
         let (book, over, run) = (Mutex::default(), AtomicBool::new(false), String::new());
-        let shared = Arc::new(Shared { client, book, words: Mutex::new(tell), over, run });
+        let shared = Arc::new(RemoteShared { client, book, words: Mutex::new(tell), over, run });
         // It holds what the others need, too.
         let held = shared.clone();
         let thread = spawn(&shared, "events", move || {

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use super::Client;
-use crate::api::{Options, Sender, wire};
+use crate::api::{CoflowSender, ServerOptions, wire};
 use crate::control::{Event, closed};
 use crate::fabric::Shipment;
 use crate::rig::rig_with;
@@ -14,7 +14,7 @@ use crate::runtime::handle::Handle;
 #[derive(Default)]
 struct Delivers(OnceLock<Handle>);
 
-impl Sender for Delivers {
+impl CoflowSender for Delivers {
     fn send(&self, what: Shipment<'_>) -> Result<(), String> {
         let handle = self.0.get().expect("given before anybody asks");
         handle.notify(Event::CoflowFinished { id: what.coflow.id, at: handle.snapshot().now });
@@ -23,7 +23,7 @@ impl Sender for Delivers {
 }
 
 /// What was measured while some coflows were posted and finished.
-struct Part {
+struct PostingCost {
     posted: u64,
     posts: Vec<Duration>,
     cycles: Vec<Duration>,
@@ -44,14 +44,18 @@ fn memory() -> u64 {
 
 /// Posts `parts` times `n` coflows, a hundred between two cycles, and follows what ended. Checks
 /// that none is lost.
-fn post_and_finish(parts: u64, n: u64) -> Vec<Part> {
+fn post_and_finish(parts: u64, n: u64) -> Vec<PostingCost> {
     let delivers = Arc::new(Delivers::default());
     let listen = Some(([127, 0, 0, 1], 0).into());
-    let rig = rig_with(Options { listen, sender: Some(delivers.clone()), ..Options::default() });
+    let rig = rig_with(ServerOptions {
+        listen,
+        sender: Some(delivers.clone()),
+        ..ServerOptions::default()
+    });
     delivers.0.set(rig.handle.clone()).ok().expect("once");
     let client = Client::new(&rig.server.url(), None).unwrap();
     let pairs = (0..12)
-        .map(|k| wire::Pair { from: k / 3, to: (k / 3 + 1 + k % 3) % 4, bytes: 1_000_000 })
+        .map(|k| wire::RackPair { from: k / 3, to: (k / 3 + 1 + k % 3) % 4, bytes: 1_000_000 })
         .map(|p| (&p).into())
         .collect();
     let body = wire::CoflowBody {
@@ -88,7 +92,7 @@ fn post_and_finish(parts: u64, n: u64) -> Vec<Part> {
         posts.sort_unstable();
         cycles.sort_unstable();
         let kept = rig.handle.snapshot().coflows.iter().count();
-        all.push(Part { posted: (part + 1) * n, posts, cycles, memory: memory(), kept });
+        all.push(PostingCost { posted: (part + 1) * n, posts, cycles, memory: memory(), kept });
     }
     let stats: wire::Stats = super::parse(&client.get("/api/v1/stats").unwrap()).unwrap();
     assert_eq!((stats.coflows_finished, stats.coflows_cancelled), (parts * n, 0));
@@ -132,10 +136,10 @@ fn a_socket_carries_requests_one_after_the_other_and_their_time_limit() {
     let client = of_socket(super::TIMEOUT);
     let nobody = client.get("/livez").unwrap_err().to_string();
     assert!(nobody.starts_with("no daemon answers at http://127.0.0.1:1: "), "{nobody}");
-    let rig = rig_with(Options {
+    let rig = rig_with(ServerOptions {
         socket: Some(path.clone()),
         token: Some("0123456789abcdef".into()),
-        ..Options::default()
+        ..ServerOptions::default()
     });
     for _ in 0..3 {
         assert_eq!(client.get("/livez").unwrap(), "ok\n");
@@ -152,10 +156,13 @@ fn a_socket_carries_requests_one_after_the_other_and_their_time_limit() {
 
 #[test]
 fn only_tasks_without_room_have_no_proposal() {
-    let rig = rig_with(Options { listen: Some(([127, 0, 0, 1], 0).into()), ..Options::default() });
+    let rig = rig_with(ServerOptions {
+        listen: Some(([127, 0, 0, 1], 0).into()),
+        ..ServerOptions::default()
+    });
     let client = Client::new(&rig.server.url(), None).unwrap();
     let ask = |tasks: u32, free: u32| {
-        let place = wire::Place {
+        let place = wire::PlaceRequest {
             maps: vec![wire::RackOutput {
                 rack: wire::RackRef(0),
                 bytes: wire::Amount(1_000_000),
@@ -219,7 +226,7 @@ fn a_hundred_thousand_coflows_cost_at_the_end_what_they_cost_at_the_start() {
         start.memory
     );
     for (what, of) in
-        [("posts", (|p| &p.posts) as fn(&Part) -> &Vec<Duration>), ("cycles", |p| &p.cycles)]
+        [("posts", (|p| &p.posts) as fn(&PostingCost) -> &Vec<Duration>), ("cycles", |p| &p.cycles)]
     {
         for percent in [50, 99] {
             let (first, last) = (quantile(of(&all[0]), percent), quantile(of(end), percent));

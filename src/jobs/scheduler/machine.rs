@@ -524,7 +524,7 @@ impl TaskScheduler {
     /// A task has everything: it computes.
     fn compute(&mut self, r: TaskRef) {
         let now = self.state.now;
-        let State { jobs, .. } = &mut self.state;
+        let SchedulerState { jobs, .. } = &mut self.state;
         let job = &mut jobs[r.job];
         let spec = &job.spec.stages[r.stage as usize];
         let task = &mut job.stages[r.stage as usize].tasks[r.task as usize];

@@ -6,12 +6,12 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde_json::Value;
 
-use super::error::{Flaw, Step};
+use super::error::{Flaw, PathStep};
 
 /// The bare numbers of a document that has the shape `R`, at keys whose values are rates or times.
 pub fn flaws<R: JsonSchema>(document: &Value) -> Vec<Flaw> {
     let schema = schemars::schema_for!(R).to_value();
-    let mut keys = Keys::default();
+    let mut keys = UnitKeys::default();
     keys.collect(&schema);
     let mut flaws = vec![];
     keys.walk(document, &mut vec![], &mut flaws);
@@ -20,13 +20,13 @@ pub fn flaws<R: JsonSchema>(document: &Value) -> Vec<Flaw> {
 
 /// The keys of rates and of times; a key that is a plain number somewhere else is neither.
 #[derive(Default)]
-struct Keys {
+struct UnitKeys {
     rates: BTreeSet<String>,
     times: BTreeSet<String>,
     numbers: BTreeSet<String>,
 }
 
-impl Keys {
+impl UnitKeys {
     fn collect(&mut self, schema: &Value) {
         for (key, property) in schema["properties"].as_object().into_iter().flatten() {
             let text = property.to_string();
@@ -46,7 +46,7 @@ impl Keys {
         }
     }
 
-    fn walk(&self, value: &Value, path: &mut Vec<Step>, flaws: &mut Vec<Flaw>) {
+    fn walk(&self, value: &Value, path: &mut Vec<PathStep>, flaws: &mut Vec<Flaw>) {
         match value {
             Value::Object(map) => {
                 for (key, inner) in map {
@@ -71,7 +71,7 @@ impl Keys {
         }
     }
 
-    fn flaw(&self, key: &str, number: &serde_json::Number, path: &[Step]) -> Option<Flaw> {
+    fn flaw(&self, key: &str, number: &serde_json::Number, path: &[PathStep]) -> Option<Flaw> {
         let (what, examples) = match () {
             () if self.numbers.contains(key) => return None,
             () if self.rates.contains(key) => (

@@ -6,45 +6,45 @@ use crate::text;
 
 /// One step of a path through a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum PathStep {
     /// Into a mapping, by key.
     Key(String),
     /// Into a sequence, by position from zero.
     Index(usize),
 }
 
-impl From<&str> for Step {
+impl From<&str> for PathStep {
     fn from(s: &str) -> Self {
         Self::Key(s.into())
     }
 }
-impl From<usize> for Step {
+impl From<usize> for PathStep {
     fn from(i: usize) -> Self {
         Self::Index(i)
     }
 }
 
 /// A path as people read it: `ocs[0].rate`; empty for the document itself.
-pub fn show_path(path: &[Step]) -> String {
+pub fn show_path(path: &[PathStep]) -> String {
     let mut s = String::new();
     for step in path {
         match step {
-            Step::Key(k) if s.is_empty() => s.push_str(&text::shown(k)),
-            Step::Key(k) => {
+            PathStep::Key(k) if s.is_empty() => s.push_str(&text::shown(k)),
+            PathStep::Key(k) => {
                 s.push('.');
                 s.push_str(&text::shown(k));
             }
-            Step::Index(i) => s.push_str(&format!("[{i}]")),
+            PathStep::Index(i) => s.push_str(&format!("[{i}]")),
         }
     }
     s
 }
 
 /// A path as a JSON pointer (RFC 6901): `/ocs/0/rate`; empty for the document itself.
-pub fn pointer(path: &[Step]) -> String {
-    let part = |step: &Step| match step {
-        Step::Key(k) => format!("/{}", k.replace('~', "~0").replace('/', "~1")),
-        Step::Index(i) => format!("/{i}"),
+pub fn pointer(path: &[PathStep]) -> String {
+    let part = |step: &PathStep| match step {
+        PathStep::Key(k) => format!("/{}", k.replace('~', "~0").replace('/', "~1")),
+        PathStep::Index(i) => format!("/{i}"),
     };
     path.iter().map(part).collect()
 }
@@ -54,7 +54,7 @@ pub fn pointer(path: &[Step]) -> String {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flaw {
     /// The place in the document.
-    pub path: Vec<Step>,
+    pub path: Vec<PathStep>,
     /// What is wrong.
     pub message: String,
     /// What is allowed.
@@ -74,7 +74,12 @@ pub(super) struct Flaws(pub Vec<Flaw>);
 
 impl Flaws {
     /// Notes a flaw.
-    pub fn add(&mut self, path: Vec<Step>, message: impl Into<String>, allowed: impl Into<String>) {
+    pub fn add(
+        &mut self,
+        path: Vec<PathStep>,
+        message: impl Into<String>,
+        allowed: impl Into<String>,
+    ) {
         self.0.push(Flaw { path, message: message.into(), allowed: allowed.into() });
     }
 
@@ -82,7 +87,7 @@ impl Flaws {
     pub fn unless(
         &mut self,
         ok: bool,
-        path: Vec<Step>,
+        path: Vec<PathStep>,
         message: impl Into<String>,
         allowed: impl Into<String>,
     ) {
@@ -99,13 +104,13 @@ impl Flaws {
 
 /// One thing that is wrong in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub struct FileProblem {
     /// Line, from 1; 0 when the problem is not at one place.
     pub line: usize,
     /// Column in characters, from 1; 0 when the problem is not at one place.
     pub column: usize,
     /// The path of the key.
-    pub path: Vec<Step>,
+    pub path: Vec<PathStep>,
     /// What is wrong.
     pub message: String,
     /// What is allowed; empty if the message says it.
@@ -120,7 +125,7 @@ pub struct ConfigError {
     /// The file's name as given.
     pub file: String,
     /// What is wrong, in the order of the text.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<FileProblem>,
 }
 
 /// Characters of a line that is shown whole; of a longer one, how many are shown before its fault,
@@ -142,7 +147,7 @@ impl ConfigError {
         allowed: impl Into<String>,
     ) -> Self {
         let source = super::yaml::source_line(text, line);
-        let problem = Problem {
+        let problem = FileProblem {
             line,
             column,
             path: vec![],
@@ -170,7 +175,7 @@ impl fmt::Display for ConfigError {
     }
 }
 
-impl Problem {
+impl FileProblem {
     /// `file:line:col: path: message`, then the line with a caret, then what is allowed.
     fn show(&self, file: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&text::escaped(file))?;

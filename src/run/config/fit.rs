@@ -1,6 +1,6 @@
 //! Whether a policy can work on a network.
 
-use super::error::{ConfigError, Flaw, Problem, Step};
+use super::error::{ConfigError, FileProblem, Flaw, PathStep};
 use crate::circuits::SetBy;
 use crate::coflows::elephants::Admit;
 use crate::coflows::network::{Network, NetworkKind, Service, Within};
@@ -24,7 +24,7 @@ pub fn fit(topology: &Topology, plan: &RunPlan) -> Result<(), ConfigError> {
     if flaws.is_empty() {
         return Ok(());
     }
-    let problem = |f: Flaw| Problem {
+    let problem = |f: Flaw| FileProblem {
         line: 0,
         column: 0,
         path: f.path,
@@ -51,7 +51,7 @@ pub fn unfit(topology: &Topology, plan: &RunPlan) -> Vec<Flaw> {
     }
     let slow = topology.planes.iter().filter(|p| p.delta + policy.lead >= policy.interval);
     let flaw = |p: &crate::topology::Plane| Flaw {
-        path: vec![Step::Key("interval".into())],
+        path: vec![PathStep::Key("interval".into())],
         message: format!(
             "an interval of {} leaves no time with light on plane {}: lead {} and delta {}",
             policy.interval, p.id, policy.lead, p.delta
@@ -66,7 +66,7 @@ pub fn unfit(topology: &Topology, plan: &RunPlan) -> Vec<Flaw> {
 fn reserves(topology: &Topology) -> Option<Flaw> {
     let one = |p: &crate::topology::Plane| !p.duplex && p.stop == StopMode::NotAllStop;
     (!matches!(&topology.planes[..], [p] if one(p))).then(|| Flaw {
-        path: vec![Step::Key("network".into())],
+        path: vec![PathStep::Key("network".into())],
         message: format!("sunflow reserves circuits one by one, and topology {} has other planes than that needs", topology.name),
         allowed: "one OCS plane, `duplex: false`, `stop: not-all-stop`; for other planes there is `scheduler: sunflow` under another \
                   `network`, which decides in every interval"
@@ -76,7 +76,7 @@ fn reserves(topology: &Topology) -> Option<Flaw> {
 
 /// What a simulation has to carry, as far as its memory depends on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Load {
+pub struct SimulationLoad {
     /// Flows of all coflows.
     pub flows: u64,
     /// Flows of the coflow that has most.
@@ -114,7 +114,7 @@ fn sums(topology: &Topology, plan: &RunPlan) -> Option<Flaw> {
     let allowed = "`sums` with `scheduler: eps-only` on a network whose uplinks carry what the hosts of their rack can send (or with one \
                    host a rack), without `pods`, `core` and `graph`"
         .into();
-    Some(Flaw { path: vec![Step::Key("within".into())], message, allowed })
+    Some(Flaw { path: vec![PathStep::Key("within".into())], message, allowed })
 }
 
 /// What a simulation takes of memory, about. Matrices of all pairs of racks are seven without
@@ -122,7 +122,7 @@ fn sums(topology: &Topology, plan: &RunPlan) -> Option<Flaw> {
 /// ([`Model::bytes`]) and what is kept of each flow and task. Where coflows are known by their
 /// sums, that is of each sender and receiver of a coflow, and of the flows of the largest one,
 /// which are a list while it comes. docs/memory.md has what was measured.
-pub fn memory(topology: &Topology, plan: &RunPlan, load: Load) -> Bytes {
+pub fn memory(topology: &Topology, plan: &RunPlan, load: SimulationLoad) -> Bytes {
     const PROGRAM: u64 = 30_000_000;
     const CELL: u64 = 8;
     const RACK: u64 = 5_000;
@@ -158,7 +158,7 @@ const MUCH: Bytes = Bytes(1_000_000_000);
 pub fn advice(topology: &Topology, plan: &RunPlan) -> Vec<String> {
     let policy = &plan.policy;
     let mut out = Vec::new();
-    let needed = memory(topology, plan, Load::default());
+    let needed = memory(topology, plan, SimulationLoad::default());
     if needed > MUCH {
         let (racks, gigabytes) = (topology.rack_count(), needed.0.div_ceil(MUCH.0));
         out.push(format!(

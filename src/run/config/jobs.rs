@@ -26,7 +26,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::{self, Deserializer, SeqAccess, Visitor};
 
-use super::error::{Flaw, Flaws, Step};
+use super::error::{Flaw, Flaws, PathStep};
 use crate::ids::JobId;
 use crate::topology::types::Types;
 use crate::units::{Bytes, Span, Time};
@@ -232,7 +232,7 @@ impl RawJobs {
         let mut jobs = Vec::with_capacity(self.jobs.len());
         let mut tasks = 0u64;
         for (k, entry) in self.jobs.into_iter().enumerate() {
-            let at = Place(vec!["jobs".into(), k.into()]);
+            let at = DocumentPath(vec!["jobs".into(), k.into()]);
             let Some(job) = entry.check(k, &at, &mut flaws) else { continue };
             tasks = tasks.saturating_add(job.tasks());
             if tasks > MAX_ALL_TASKS {
@@ -250,7 +250,7 @@ impl RawJobs {
     pub fn types_among(self, wrong: &BTreeMap<Types, (String, String)>) -> Vec<Flaw> {
         let mut flaws = Flaws::default();
         for (k, job) in self.jobs.into_iter().enumerate() {
-            let at = Place(vec!["jobs".into(), k.into()]);
+            let at = DocumentPath(vec!["jobs".into(), k.into()]);
             let mut look = |types: Option<Types>, path| {
                 if let Some((what, allowed)) = types.and_then(|t| wrong.get(&t)) {
                     flaws.add(path, what.clone(), allowed.clone());
@@ -266,18 +266,18 @@ impl RawJobs {
 }
 
 /// A path into the document, for flaws below it.
-struct Place(Vec<Step>);
+struct DocumentPath(Vec<PathStep>);
 
-impl Place {
-    fn at(&self, steps: &[Step]) -> Vec<Step> {
+impl DocumentPath {
+    fn at(&self, steps: &[PathStep]) -> Vec<PathStep> {
         [&self.0, steps].concat()
     }
-    fn key(&self, key: &str) -> Vec<Step> {
+    fn key(&self, key: &str) -> Vec<PathStep> {
         self.at(&[key.into()])
     }
 }
 
-fn limit_bytes(bytes: Bytes, at: Vec<Step>, flaws: &mut Flaws) {
+fn limit_bytes(bytes: Bytes, at: Vec<PathStep>, flaws: &mut Flaws) {
     flaws.unless(
         bytes <= MAX_BYTES,
         at,
@@ -287,14 +287,14 @@ fn limit_bytes(bytes: Bytes, at: Vec<Step>, flaws: &mut Flaws) {
 }
 
 /// Whether the shares of a shuffle suit its receiving tasks.
-fn limit_shares(edge: &EdgeSpec, tasks: u32, at: Vec<Step>, flaws: &mut Flaws) {
+fn limit_shares(edge: &EdgeSpec, tasks: u32, at: Vec<PathStep>, flaws: &mut Flaws) {
     if let Err((what, allowed)) = edge.check_shares(tasks) {
         flaws.add(at, what, allowed);
     }
 }
 
 /// The types of a shuffle, which are some if they are said at all.
-fn types_of(types: Option<Types>, at: Vec<Step>, flaws: &mut Flaws) -> Types {
+fn types_of(types: Option<Types>, at: Vec<PathStep>, flaws: &mut Flaws) -> Types {
     let Some(types) = types else { return Types::default() };
     if let Err((what, allowed)) = if types.are_free() {
         Err(("no types".into(), "one tier at least, or no `types`".into()))
@@ -309,9 +309,9 @@ fn types_of(types: Option<Types>, at: Vec<Step>, flaws: &mut Flaws) -> Types {
 /// Whether a stage's number of tasks and times make sense.
 fn limit_tasks(
     tasks: u32,
-    tasks_at: Vec<Step>,
+    tasks_at: Vec<PathStep>,
     times: &TaskTimes,
-    time_at: Vec<Step>,
+    time_at: Vec<PathStep>,
     flaws: &mut Flaws,
 ) {
     let fits = (1..=MAX_TASKS).contains(&tasks);
@@ -336,7 +336,7 @@ fn limit_tasks(
 
 impl JobEntry {
     /// The job, unless something is wrong with it.
-    fn check(self, k: usize, at: &Place, flaws: &mut Flaws) -> Option<JobSpec> {
+    fn check(self, k: usize, at: &DocumentPath, flaws: &mut Flaws) -> Option<JobSpec> {
         let before = flaws.0.len();
         flaws.unless(
             self.queue <= MAX_QUEUE,
@@ -378,7 +378,11 @@ impl JobEntry {
         has.into_iter().filter(|h| h.1).map(|h| h.0).collect()
     }
 
-    fn map_reduce(self, at: &Place, flaws: &mut Flaws) -> Option<(Vec<StageSpec>, Vec<EdgeSpec>)> {
+    fn map_reduce(
+        self,
+        at: &DocumentPath,
+        flaws: &mut Flaws,
+    ) -> Option<(Vec<StageSpec>, Vec<EdgeSpec>)> {
         let (Some(maps), Some(map_time)) = (self.maps, self.map_time) else {
             flaws.add(
                 at.0.clone(),
@@ -453,7 +457,11 @@ impl JobEntry {
         Some((vec![map, reduce], vec![edge]))
     }
 
-    fn graph(self, at: &Place, flaws: &mut Flaws) -> Option<(Vec<StageSpec>, Vec<EdgeSpec>)> {
+    fn graph(
+        self,
+        at: &DocumentPath,
+        flaws: &mut Flaws,
+    ) -> Option<(Vec<StageSpec>, Vec<EdgeSpec>)> {
         for key in self.short_keys() {
             flaws.add(
                 at.key(key),
@@ -496,7 +504,7 @@ impl JobEntry {
     }
 }
 
-fn stage(s: StageEntry, i: usize, at: &Place, flaws: &mut Flaws) -> StageSpec {
+fn stage(s: StageEntry, i: usize, at: &DocumentPath, flaws: &mut Flaws) -> StageSpec {
     let step = |key: &str| at.at(&["stages".into(), i.into(), key.into()]);
     limit_tasks(s.tasks, step("tasks"), &s.time.0, step("time"), flaws);
     limit_bytes(s.input, step("input"), flaws);
@@ -516,7 +524,7 @@ fn stage(s: StageEntry, i: usize, at: &Place, flaws: &mut Flaws) -> StageSpec {
 fn edges(
     entries: Vec<EdgeEntry>,
     stages: &[StageSpec],
-    at: &Place,
+    at: &DocumentPath,
     flaws: &mut Flaws,
 ) -> Option<Vec<EdgeSpec>> {
     let mut by_name: std::collections::BTreeMap<&str, Vec<usize>> = Default::default();

@@ -4,7 +4,7 @@
 use serde::de::DeserializeOwned;
 use serde_json::error::Category;
 
-use super::error::{ConfigError, Problem};
+use super::error::{ConfigError, FileProblem};
 use super::yaml;
 
 /// Reads a value. `file` is the name that errors show, and `allowed` what they say is allowed.
@@ -24,7 +24,7 @@ pub fn read<T: DeserializeOwned>(text: &str, file: &str, allowed: &str) -> Resul
         let path = if e.classify() == Category::Data { yaml::steps(&track.path()) } else { vec![] };
         ConfigError {
             file: file.into(),
-            problems: vec![Problem {
+            problems: vec![FileProblem {
                 line,
                 column,
                 path,

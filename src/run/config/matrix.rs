@@ -9,7 +9,7 @@
 //! Row = sending rack, column = receiving rack. A cell is a number of bytes, or in text a quantity
 //! such as `2.5GB`. The diagonal is zero: what a rack sends to itself never crosses the network.
 
-use super::error::{ConfigError, Step};
+use super::error::{ConfigError, PathStep};
 use super::yaml;
 use crate::demand::DemandMatrix;
 use crate::ids::RackId;
@@ -74,14 +74,14 @@ fn binary(content: &[u8]) -> Result<DemandMatrix, String> {
 }
 
 /// What is wrong in a text, and where: line and column from 1.
-type Fault = ((usize, usize), String, &'static str);
+type TextFault = ((usize, usize), String, &'static str);
 
 const CELL: &str = "a number of bytes, or a quantity such as 2.5GB";
 const SQUARE: &str = "as many cells in every row as there are rows";
 const DIAGONAL: &str = "0 on the diagonal: what a rack sends to itself never crosses the network";
 
 fn csv(text: &str, file: &str) -> Result<DemandMatrix, ConfigError> {
-    let fail = |(place, why, allowed): Fault| ConfigError::at(text, file, place, why, allowed);
+    let fail = |(place, why, allowed): TextFault| ConfigError::at(text, file, place, why, allowed);
     let mut rows: Vec<(usize, Vec<(usize, u64)>)> = Vec::new();
     for (n, line) in text.lines().enumerate() {
         if line.trim().is_empty() || line.trim_start().starts_with('#') {
@@ -108,7 +108,7 @@ fn bytes(cell: &str) -> Result<u64, String> {
 }
 
 /// A square of rows with places, or the first place that makes it none.
-fn square(rows: &[(usize, Vec<(usize, u64)>)]) -> Result<DemandMatrix, Fault> {
+fn square(rows: &[(usize, Vec<(usize, u64)>)]) -> Result<DemandMatrix, TextFault> {
     let racks = rows.len();
     if let Some((line, _)) = rows.get(MAX_RACKS) {
         return Err(((*line, 1), format!("more than {MAX_RACKS} rows"), "4096 racks at most"));
@@ -161,8 +161,8 @@ fn json(text: &str, file: &str) -> Result<DemandMatrix, ConfigError> {
         .collect();
     square(&plain).map_err(|((row, column), why, allowed)| {
         // JSON is YAML: its reader finds the place of a cell.
-        let mut path: Vec<Step> = if wrapped { vec!["demand_bytes".into()] } else { vec![] };
-        path.extend([Step::Index(row), Step::Index(column)]);
+        let mut path: Vec<PathStep> = if wrapped { vec!["demand_bytes".into()] } else { vec![] };
+        path.extend([PathStep::Index(row), PathStep::Index(column)]);
         let place =
             (0..=path.len()).rev().find_map(|n| yaml::locate(text, &path[..n])).unwrap_or((0, 0));
         ConfigError::at(text, file, place, why, allowed)

@@ -31,8 +31,8 @@ mod words;
 pub mod workload;
 pub mod yaml;
 
-pub use error::{ConfigError, Flaw, Problem, Step};
-pub use fit::{Load, advice, fit, memory, model, unfit};
+pub use error::{ConfigError, FileProblem, Flaw, PathStep};
+pub use fit::{SimulationLoad, advice, fit, memory, model, unfit};
 pub use formats::{
     Format, JobsReading, Select, check_workload_form, format_of, of_no_format, read_any_jobs,
     read_workload,

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::error::{Flaw, Step};
+use super::error::{Flaw, PathStep};
 use crate::text;
 
 /// Keys whose text may have several lines: it is for readers, or a program's.
@@ -16,12 +16,12 @@ pub fn flaws(document: &Value) -> Vec<Flaw> {
     flaws
 }
 
-fn walk(value: &Value, of_lines: bool, path: &mut Vec<Step>, flaws: &mut Vec<Flaw>) {
+fn walk(value: &Value, of_lines: bool, path: &mut Vec<PathStep>, flaws: &mut Vec<Flaw>) {
     let flaw = |t: &str, of_lines: bool| {
         let whole = if of_lines { t.replace(['\n', '\t'], " ") } else { t.to_owned() };
         text::flaw_of_name(&whole)
     };
-    let add = |message: Option<String>, path: &[Step], flaws: &mut Vec<Flaw>| {
+    let add = |message: Option<String>, path: &[PathStep], flaws: &mut Vec<Flaw>| {
         flaws.extend(message.map(|message| Flaw {
             path: path.to_vec(),
             message,

@@ -17,7 +17,7 @@ use serde::de::{self, Deserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
 use super::ConfigError;
-use super::error::{Flaw, Flaws, Step};
+use super::error::{Flaw, Flaws, PathStep};
 use super::yaml;
 
 /// The most runs of one grid.
@@ -114,7 +114,7 @@ pub struct Grid {
 
 /// One run of a grid.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Cell {
+pub struct GridCell {
     /// Its network.
     pub topology: String,
     /// Its policy.
@@ -130,7 +130,7 @@ pub struct Cell {
     pub set: Vec<(String, String)>,
 }
 
-impl Cell {
+impl GridCell {
     /// Options and changed keys, by which its run differs from others of its topology, policy, load
     /// and seed.
     pub fn choices(&self) -> impl Iterator<Item = &(String, String)> {
@@ -159,7 +159,7 @@ impl Grid {
 
     /// Every run: policies of one seed stand together, then seeds, so that the first part of the
     /// list can be compared, too.
-    pub fn cells(&self) -> Vec<Cell> {
+    pub fn cells(&self) -> Vec<GridCell> {
         let (all_options, all_set) = (combined(&self.options), combined(&self.set));
         let scenes: Vec<_> =
             all_options.iter().flat_map(|o| all_set.iter().map(move |s| (o, s))).collect();
@@ -168,7 +168,7 @@ impl Grid {
             for load in &self.loads {
                 for &(options, set) in &scenes {
                     for &seed in &self.seeds {
-                        cells.extend(self.policies.iter().map(|policy| Cell {
+                        cells.extend(self.policies.iter().map(|policy| GridCell {
                             topology: topology.clone(),
                             policy: policy.clone(),
                             load: load.clone(),
@@ -232,7 +232,7 @@ impl RawGrid {
         };
         let seeds = self.seeds.0.iter().enumerate().flat_map(|(k, text)| {
             let read = seeds(text);
-            let path = vec![Step::from("seeds"), k.into()];
+            let path = vec![PathStep::from("seeds"), k.into()];
             flaws.unless(
                 read.is_some(),
                 path,
@@ -275,7 +275,7 @@ impl RawGrid {
 }
 
 /// A list has something in it, and nothing twice.
-fn once<T: Ord + fmt::Display>(flaws: &mut Flaws, path: &[Step], list: &[T]) {
+fn once<T: Ord + fmt::Display>(flaws: &mut Flaws, path: &[PathStep], list: &[T]) {
     flaws.unless(!list.is_empty(), path.to_vec(), "an empty list", "at least one value");
     let mut seen = BTreeSet::new();
     for (k, value) in list.iter().enumerate() {

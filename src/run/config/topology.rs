@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::de::{self, SeqAccess, Visitor, value::SeqAccessDeserializer};
 use serde::{Deserialize, Deserializer};
 
-use super::error::{Flaw, Flaws, Step};
+use super::error::{Flaw, Flaws, PathStep};
 use super::{is_name, name_rule};
 use crate::coflows::bounds::payload_rate;
 use crate::ids::PlaneId;
@@ -459,8 +459,8 @@ impl RawTopology {
     }
 
     /// One rack; `None` once its flaw is noted.
-    fn rack(&self, raw: &RawRack, path: &[Step], flaws: &mut Flaws) -> Option<RackPlan> {
-        let at = |key: &str| path.iter().cloned().chain([key.into()]).collect::<Vec<Step>>();
+    fn rack(&self, raw: &RawRack, path: &[PathStep], flaws: &mut Flaws) -> Option<RackPlan> {
+        let at = |key: &str| path.iter().cloned().chain([key.into()]).collect::<Vec<PathStep>>();
         let before = flaws.0.len();
         if let Some(n) = raw.hosts {
             flaws.range(n, MAX_HOSTS_PER_RACK, at("hosts"));
@@ -534,7 +534,7 @@ fn rate_rule() -> String {
 }
 
 impl Flaws {
-    fn rate(&mut self, rate: BitRate, path: Vec<Step>) {
+    fn rate(&mut self, rate: BitRate, path: Vec<PathStep>) {
         if rate > BitRate::ZERO && payload_rate(rate) == BitRate::ZERO {
             let why = format!("headers take all of {rate}: nothing is left for payload");
             return self.add(path, why, "2b/s at least");
@@ -547,7 +547,7 @@ impl Flaws {
         );
     }
 
-    fn range(&mut self, n: u32, max: u32, path: Vec<Step>) {
+    fn range(&mut self, n: u32, max: u32, path: Vec<PathStep>) {
         self.unless(
             (1..=max).contains(&n),
             path,

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde_json::Value;
 
-use super::error::Step;
+use super::error::PathStep;
 use super::nearest::nearest;
 use crate::text;
 
@@ -48,11 +48,11 @@ pub fn is_no_word(message: &str) -> bool {
 }
 
 /// What is wrong then, and what is allowed, with an example: `document` has the shape `R`.
-pub fn one_word<R: JsonSchema>(document: &Value, path: &[Step]) -> (String, String) {
+pub fn one_word<R: JsonSchema>(document: &Value, path: &[PathStep]) -> (String, String) {
     let schema = schemars::schema_for!(R).to_value();
     let found = path.iter().try_fold(document, |v, step| match step {
-        Step::Key(k) => v.get(k),
-        Step::Index(i) => v.get(i),
+        PathStep::Key(k) => v.get(k),
+        PathStep::Index(i) => v.get(i),
     });
     let choices = choices(&schema, path);
     let inner: Vec<&str> = match found {
@@ -66,7 +66,7 @@ pub fn one_word<R: JsonSchema>(document: &Value, path: &[Step]) -> (String, Stri
     let key = path
         .iter()
         .rev()
-        .find_map(|s| if let Step::Key(k) = s { Some(k.as_str()) } else { None })
+        .find_map(|s| if let PathStep::Key(k) = s { Some(k.as_str()) } else { None })
         .unwrap_or("key");
     let is =
         if matches!(found, Some(Value::Array(_))) { "a list is here" } else { "a mapping is here" };
@@ -85,13 +85,13 @@ pub fn one_word<R: JsonSchema>(document: &Value, path: &[Step]) -> (String, Stri
 }
 
 /// The words that a schema has for a place.
-fn choices(schema: &Value, path: &[Step]) -> Vec<String> {
+fn choices(schema: &Value, path: &[PathStep]) -> Vec<String> {
     let mut nodes = vec![schema];
     for step in path {
         nodes = nodes.into_iter().flat_map(|n| all_of(schema, n, 0)).collect();
         nodes = match step {
-            Step::Key(k) => nodes.iter().filter_map(|n| n["properties"].get(k)).collect(),
-            Step::Index(_) => nodes.iter().filter_map(|n| n.get("items")).collect(),
+            PathStep::Key(k) => nodes.iter().filter_map(|n| n["properties"].get(k)).collect(),
+            PathStep::Index(_) => nodes.iter().filter_map(|n| n.get("items")).collect(),
         };
     }
     let mut words = vec![];

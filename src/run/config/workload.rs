@@ -24,7 +24,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::{self, Deserializer, SeqAccess, Visitor};
 
-use super::error::{Flaw, Step};
+use super::error::{Flaw, PathStep};
 use crate::coflows::priority::{LAST, Priorities};
 use crate::coflows::{CoflowSpec, FlowSpec};
 use crate::ids::{CoflowId, HostId};
@@ -165,19 +165,19 @@ impl RawWorkload {
     }
 }
 
-fn flaw(path: Vec<Step>, message: impl Into<String>, allowed: impl Into<String>) -> Flaw {
+fn flaw(path: Vec<PathStep>, message: impl Into<String>, allowed: impl Into<String>) -> Flaw {
     Flaw { path, message: message.into(), allowed: allowed.into() }
 }
 
-fn too_many(at: &[Step]) -> Flaw {
+fn too_many(at: &[PathStep]) -> Flaw {
     flaw(at.to_vec(), "too many flows", format!("at most {MAX_FLOWS} in a workload"))
 }
 
 /// Bytes by sender, receiver and priority.
-type Pairs = BTreeMap<(HostId, HostId, Option<u8>), Bytes>;
+type BytesByPair = BTreeMap<(HostId, HostId, Option<u8>), Bytes>;
 
 /// Refuses a priority that does not exist; `at` leads to the flow or coflow that has it.
-fn priority(p: Option<u8>, at: &[Step]) -> Result<(), Flaw> {
+fn priority(p: Option<u8>, at: &[PathStep]) -> Result<(), Flaw> {
     match p {
         Some(p) if p > LAST => Err(flaw(
             [at, &["priority".into()]].concat(),
@@ -192,10 +192,10 @@ fn coflow(
     c: CoflowEntry,
     k: usize,
     topology: &Topology,
-    at: &[Step],
+    at: &[PathStep],
     room: usize,
 ) -> Result<CoflowSpec, Flaw> {
-    let mut pairs = Pairs::new();
+    let mut pairs = BytesByPair::new();
     if c.flows.is_empty() && c.shuffle.is_empty() {
         return Err(flaw(at.to_vec(), "a coflow without flows", "`flows`, `shuffle`, or both"));
     }
@@ -223,7 +223,7 @@ fn coflow(
     let many = c.shuffle.len() > 1;
     for (i, s) in c.shuffle.iter().enumerate() {
         let mut step = [at, &["shuffle".into()]].concat();
-        step.extend(many.then_some(Step::Index(i)));
+        step.extend(many.then_some(PathStep::Index(i)));
         shuffle(s, topology, &step, room, &mut pairs)?;
     }
     let own = pairs.keys().map(|p| p.2);
@@ -255,9 +255,9 @@ fn coflow(
 fn shuffle(
     s: &ShuffleEntry,
     t: &Topology,
-    at: &[Step],
+    at: &[PathStep],
     room: usize,
-    pairs: &mut Pairs,
+    pairs: &mut BytesByPair,
 ) -> Result<(), Flaw> {
     priority(s.priority, at)?;
     let hosts = |places: &[String], key: &str| {
@@ -300,12 +300,12 @@ fn place(name: &str, t: &Topology) -> Option<Vec<HostId>> {
     Some(t.hosts_of(rack.id).iter().map(|h| h.id).collect())
 }
 
-fn no_host(name: &str, t: &Topology, at: Vec<Step>) -> Flaw {
+fn no_host(name: &str, t: &Topology, at: Vec<PathStep>) -> Flaw {
     let last = t.hosts.last().map_or(String::new(), |h| t.host_name(h.id));
     flaw(at, format!("`{name}` is not a host of topology {}", t.name), format!("h0-0 to {last}"))
 }
 
-fn no_place(name: &str, t: &Topology, at: Vec<Step>) -> Flaw {
+fn no_place(name: &str, t: &Topology, at: Vec<PathStep>) -> Flaw {
     let last = t.racks.len().saturating_sub(1);
     let message = format!("`{name}` is neither a rack nor a host of topology {}", t.name);
     flaw(at, message, format!("racks r0 to r{last}, or hosts such as h0-0"))

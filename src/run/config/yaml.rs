@@ -11,7 +11,7 @@ use serde::de::{
 };
 
 use super::bare;
-use super::error::{ConfigError, Flaw, Problem, Step, show_path};
+use super::error::{ConfigError, FileProblem, Flaw, PathStep, show_path};
 use super::seen;
 use super::words;
 pub use super::words::plain;
@@ -28,7 +28,7 @@ pub(super) const MAX_FLAWS: usize = 20;
 /// # Errors
 /// What is wrong, with line, column and the path of the key.
 pub fn read<T: DeserializeOwned>(text: &str, file: &str) -> Result<T, ConfigError> {
-    let fail = |p: Problem| ConfigError { file: file.into(), problems: vec![p] };
+    let fail = |p: FileProblem| ConfigError { file: file.into(), problems: vec![p] };
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     guard(text).map_err(|p| fail(*p))?;
     let mut track = serde_path_to_error::Track::new();
@@ -71,7 +71,7 @@ fn with_choices<R: JsonSchema>(text: &str, mut e: ConfigError) -> ConfigError {
 
 /// Flaws at their places in a text.
 pub fn placed(text: &str, file: &str, flaws: Vec<Flaw>) -> ConfigError {
-    let mut problems: Vec<Problem> =
+    let mut problems: Vec<FileProblem> =
         flaws.into_iter().take(MAX_FLAWS).map(|f| place(text, f)).collect();
     problems.sort_by_key(|p| (p.line, p.column));
     ConfigError { file: file.into(), problems }
@@ -106,10 +106,10 @@ pub fn keys(text: &str, file: &str) -> Result<Vec<String>, ConfigError> {
 }
 
 /// Refuses what would take long to refuse later.
-fn guard(text: &str) -> Result<(), Box<Problem>> {
+fn guard(text: &str) -> Result<(), Box<FileProblem>> {
     let at = |line, column, message: String, allowed: String| {
         let source = source_line(text, line);
-        Box::new(Problem { line, column, path: vec![], message, allowed, source })
+        Box::new(FileProblem { line, column, path: vec![], message, allowed, source })
     };
     if let Some((line, column, c)) = hidden(text) {
         let what = format!("a control character, U+{:04X}", u32::from(c));
@@ -193,18 +193,18 @@ pub(super) fn source_line(text: &str, line: usize) -> String {
 }
 
 /// A path that serde has gone.
-pub fn steps(path: &serde_path_to_error::Path) -> Vec<Step> {
+pub fn steps(path: &serde_path_to_error::Path) -> Vec<PathStep> {
     use serde_path_to_error::Segment;
     let step = |s: &Segment| match s {
-        Segment::Seq { index } => Some(Step::Index(*index)),
-        Segment::Map { key } => Some(Step::Key(key.clone())),
+        Segment::Seq { index } => Some(PathStep::Index(*index)),
+        Segment::Map { key } => Some(PathStep::Key(key.clone())),
         Segment::Enum { .. } | Segment::Unknown => None,
     };
     path.iter().filter_map(step).collect()
 }
 
 /// The library's error as ours: its text without the path and the place that it adds.
-fn problem(text: &str, e: &serde_yaml::Error, path: Vec<Step>) -> Problem {
+fn problem(text: &str, e: &serde_yaml::Error, path: Vec<PathStep>) -> FileProblem {
     let mut place = e.location().map(|l| (l.line(), l.column()));
     let mut message = e.to_string();
     if let Some(k) = message.rfind(" at line ") {
@@ -218,13 +218,13 @@ fn problem(text: &str, e: &serde_yaml::Error, path: Vec<Step>) -> Problem {
     }
     // The library places a doubled key at its mapping; people look for its second appearance.
     if let Some(key) = message.strip_prefix("duplicate field `").and_then(|m| m.split('`').next()) {
-        let full: Vec<Step> = path.iter().cloned().chain([key.into()]).collect();
+        let full: Vec<PathStep> = path.iter().cloned().chain([key.into()]).collect();
         let second = Seek(&full, 1).deserialize(serde_yaml::Deserializer::from_str(text)).err();
         place = second.and_then(|e| e.location()).map(|l| (l.line(), l.column())).or(place);
     }
     // What has no place is of the file as a whole.
     let (line, column) = place.unwrap_or((1, 1));
-    Problem {
+    FileProblem {
         line,
         column,
         path,
@@ -240,25 +240,32 @@ fn library(message: &str) -> String {
 }
 
 /// Finds a flaw's place by reading the text again along its path.
-fn place(text: &str, flaw: Flaw) -> Problem {
+fn place(text: &str, flaw: Flaw) -> FileProblem {
     // A flaw about an absent key is shown at the nearest mapping that is there.
     let (line, column) =
         (0..=flaw.path.len()).rev().find_map(|n| locate(text, &flaw.path[..n])).unwrap_or((0, 0));
     let source = source_line(text, line);
-    Problem { line, column, path: flaw.path, message: flaw.message, allowed: flaw.allowed, source }
+    FileProblem {
+        line,
+        column,
+        path: flaw.path,
+        message: flaw.message,
+        allowed: flaw.allowed,
+        source,
+    }
 }
 
 /// Line and column of the value at `path`, or of its key where the value is a block below the key.
 ///
 /// The library shows positions only in its errors; so a reader that fails on purpose at the end of
 /// the path learns them.
-pub fn locate(text: &str, path: &[Step]) -> Option<(usize, usize)> {
+pub fn locate(text: &str, path: &[PathStep]) -> Option<(usize, usize)> {
     let error = Seek(path, 0).deserialize(serde_yaml::Deserializer::from_str(text)).err()?;
     error.location().map(|l| (l.line(), l.column()))
 }
 
 /// The path that is left to go, and how many times its last key is passed by.
-struct Seek<'a>(&'a [Step], usize);
+struct Seek<'a>(&'a [PathStep], usize);
 
 impl Seek<'_> {
     /// A scalar: the goal, if the path ends here.
@@ -298,7 +305,7 @@ impl<'de> Visitor<'de> for Seek<'_> {
         self.scalar()
     }
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
-        let Some((Step::Index(i), rest)) = self.0.split_first() else {
+        let Some((PathStep::Index(i), rest)) = self.0.split_first() else {
             return if self.0.is_empty() { Err(A::Error::custom("here")) } else { drain_seq(seq) };
         };
         for _ in 0..*i {
@@ -315,7 +322,7 @@ impl<'de> Visitor<'de> for Seek<'_> {
         };
         let mut skip = self.1;
         while let Some(key) = map.next_key::<String>()? {
-            let matches = matches!(step, Step::Key(k) if *k == key);
+            let matches = matches!(step, PathStep::Key(k) if *k == key);
             if matches && (skip == 0 || !rest.is_empty()) {
                 map.next_value_seed(Seek(rest, skip))?;
             } else {

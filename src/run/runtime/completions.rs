@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::delivered::{Delivered, DeliveredBytes};
+use super::delivered::{CoflowDelivery, DeliveredBytes};
 use crate::control::record::Coflows;
 use crate::ids::CoflowId;
 use crate::kernel::traffic::TrafficEvent;
@@ -72,7 +72,7 @@ impl Completions {
     }
 
     /// Bytes carried of a coflow ([`DeliveredBytes::of`]).
-    pub fn carried(&self, coflow: CoflowId, now: &Coflows) -> Delivered {
+    pub fn carried(&self, coflow: CoflowId, now: &Coflows) -> CoflowDelivery {
         self.carried.of(coflow, now)
     }
 }

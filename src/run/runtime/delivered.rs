@@ -12,19 +12,19 @@ use crate::units::Bytes;
 pub struct DeliveredBytes {
     /// Number of ends that were seen.
     seen: u64,
-    ended: BTreeMap<CoflowId, Delivered>,
+    ended: BTreeMap<CoflowId, CoflowDelivery>,
 }
 
 /// Bytes carried of a coflow.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Delivered {
+pub struct CoflowDelivery {
     /// Payload between racks that was received.
     pub received: Bytes,
     /// Share of the bytes asked between racks that went over circuits, 0..=1.
     pub ocs_share: f64,
 }
 
-impl From<&CoflowView> for Delivered {
+impl From<&CoflowView> for CoflowDelivery {
     fn from(v: &CoflowView) -> Self {
         Self { received: v.received, ocs_share: v.over_ocs.0 as f64 / v.bytes.0.max(1) as f64 }
     }
@@ -45,7 +45,7 @@ impl DeliveredBytes {
 
     /// Bytes carried of a coflow: as noted if it has ended, else `now`. Zero for one that never
     /// arrived.
-    pub fn of(&self, id: CoflowId, now: &Coflows) -> Delivered {
+    pub fn of(&self, id: CoflowId, now: &Coflows) -> CoflowDelivery {
         self.ended.get(&id).copied().or_else(|| now.get(id).map(Into::into)).unwrap_or_default()
     }
 }
@@ -121,6 +121,6 @@ pub(super) mod tests {
         carried.look(&end);
         assert!(end.iter().count() < closed::MOST + 2000 && end.totals.finished == u64::from(n));
         assert!((0..n).all(|k| carried.of(CoflowId(k), &end).received == Bytes(u64::from(k) + 1)));
-        assert_eq!(carried.of(CoflowId(n), &end), Delivered::default());
+        assert_eq!(carried.of(CoflowId(n), &end), CoflowDelivery::default());
     }
 }

@@ -5,7 +5,7 @@
 //! in the same order in both. First comes the progress of coflows, then what was observed; after
 //! operations first what the cycle cost, then their results.
 
-use super::record::{Entry, Head, Recorder, Tap};
+use super::record::{Recorder, RecordingEntry, RecordingHead, RecordingTap};
 use crate::circuits::external::{Advice, NoAnswer, Question};
 use crate::coflows::priority::PriorityChange;
 use crate::control::record::Record;
@@ -28,7 +28,7 @@ fn look_at_flows<F: Fabric>(
 
 /// What a driver needs beside a fabric: a clock, and places for what the controller wants done that
 /// is no business of the fabric.
-pub trait Host<F> {
+pub trait DriverHost<F> {
     /// The time by the run's clock.
     fn now(&self) -> Time;
 
@@ -73,10 +73,10 @@ pub struct Driver<F, H> {
     spent: (Span, Span),
     /// The fabric was told of pairs of racks last ([`Fabric::admit_by_port`]).
     by_port: bool,
-    tap: Tap,
+    tap: RecordingTap,
 }
 
-impl<F: Fabric, H: Host<F>> Driver<F, H> {
+impl<F: Fabric, H: DriverHost<F>> Driver<F, H> {
     /// A driver of a controller that has not been told anything.
     pub fn new(controller: Controller, fabric: F, host: H) -> Self {
         Self {
@@ -85,15 +85,15 @@ impl<F: Fabric, H: Host<F>> Driver<F, H> {
             host,
             spent: (Span::ZERO, Span::ZERO),
             by_port: false,
-            tap: Tap::default(),
+            tap: RecordingTap::default(),
         }
     }
 
     /// Records everything from now on, which must be before it hears anything. `head` says what the
     /// controller was made of.
-    pub fn record(&mut self, recorder: Recorder, head: Head) {
-        recorder.put(Entry::Head(Box::new(head)));
-        self.tap = Tap::new(Some(recorder));
+    pub fn record(&mut self, recorder: Recorder, head: RecordingHead) {
+        recorder.put(RecordingEntry::Head(Box::new(head)));
+        self.tap = RecordingTap::new(Some(recorder));
     }
 
     /// Tells the controller what happens now.
@@ -109,10 +109,10 @@ impl<F: Fabric, H: Host<F>> Driver<F, H> {
     /// # Errors
     /// What it refuses; it is then as before.
     pub fn tell_of(&mut self, event: Event, at: Time) -> Result<(), Rejected> {
-        self.tap.put(|| Entry::Tell { at, event: event.clone() });
+        self.tap.put(|| RecordingEntry::Tell { at, event: event.clone() });
         let told = self.controller.handle(event, at);
         if let Err(why) = &told {
-            self.tap.put(|| Entry::Refused { why: why.to_string() });
+            self.tap.put(|| RecordingEntry::Refused { why: why.to_string() });
         }
         told
     }
@@ -128,7 +128,7 @@ impl<F: Fabric, H: Host<F>> Driver<F, H> {
             return Ok(());
         };
         if wake.skip.is_allowed(quiet) && self.controller.skip_until(now) {
-            self.tap.put(|| Entry::Skip { at: now });
+            self.tap.put(|| RecordingEntry::Skip { at: now });
             return Ok(());
         }
         self.tell_of(Event::Tick, now)
@@ -137,10 +137,10 @@ impl<F: Fabric, H: Host<F>> Driver<F, H> {
     /// Carries out what the controller wants, until it wants nothing more.
     ///
     /// # Errors
-    /// What [`Host::refused`] says.
+    /// What [`DriverHost::refused`] says.
     pub fn act(&mut self) -> Result<(), Rejected> {
         while let Some(action) = self.controller.poll_action() {
-            self.tap.put(|| Entry::Act { action: action.clone() });
+            self.tap.put(|| RecordingEntry::Act { action: action.clone() });
             match action {
                 Action::Observe => self.observe()?,
                 Action::Consult { question } => {
@@ -178,7 +178,7 @@ impl<F: Fabric, H: Host<F>> Driver<F, H> {
                 self.by_port = !pairs.is_empty();
             }
         }
-        self.tap.idle(Entry::Idle {});
+        self.tap.idle(RecordingEntry::Idle {});
         Ok(())
     }
 

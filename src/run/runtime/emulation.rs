@@ -11,9 +11,9 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use super::completions::Completions;
-use super::live::{Carrier, Live};
+use super::live::{Carrier, LiveController};
 use super::record::Recorder;
-use super::report::{Counted, End, Names, RunResult};
+use super::report::{FabricCounts, ResultNames, RunEnd, RunResult};
 use super::settings::RunPlan;
 use super::stalls;
 use crate::coflows::elephants::is_elephant;
@@ -39,7 +39,7 @@ const WATCH: Span = Span::millis(200);
 
 /// How an emulation is started.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct EmulationOptions {
     /// The fabric's name; namespaces are called `NAME-h3-1`.
     pub name: String,
     /// Which mechanism; `None` for the best that the kernel allows.
@@ -95,9 +95,9 @@ struct UnderWay {
 /// names.
 pub struct Emulation {
     /// Comes first: it speaks to the others.
-    stalls: stalls::Watch,
+    stalls: stalls::StallsWatch,
     /// The control loop.
-    pub live: Live,
+    pub live: LiveController,
     /// The traffic.
     pub traffic: Arc<Traffic>,
     /// The clock that all times are counted by.
@@ -121,7 +121,7 @@ impl Emulation {
         owned: Owned,
         topology: Arc<Topology>,
         plan: RunPlan,
-        options: &Options,
+        options: &EmulationOptions,
         recorder: Option<Recorder>,
     ) -> Result<Self, StartError> {
         Self::resume(owned, topology, plan, options, (recorder, None))
@@ -136,7 +136,7 @@ impl Emulation {
         mut owned: Owned,
         topology: Arc<Topology>,
         plan: RunPlan,
-        options: &Options,
+        options: &EmulationOptions,
         (recorder, past): (Option<Recorder>, Option<(PreviousRun, Time)>),
     ) -> Result<Self, StartError> {
         too_large(&topology).map_or(Ok(()), |why| Err(StartError::TooLarge(why)))?;
@@ -207,10 +207,17 @@ impl Emulation {
             clock,
             buffer: plan.run.buffer,
         });
-        let live = Live::start(fabric, plan.clone(), clock, carrier, recorder, past.map(|p| p.0))
-            .map_err(kernel("start the control loop"))?;
+        let live = LiveController::start(
+            fabric,
+            plan.clone(),
+            clock,
+            carrier,
+            recorder,
+            past.map(|p| p.0),
+        )
+        .map_err(kernel("start the control loop"))?;
         *handle_slot.lock() = Some(live.handle.clone());
-        let stalls = stalls::Watch::start(
+        let stalls = stalls::StallsWatch::start(
             live.handle.clone(),
             traffic.clone(),
             hosts,
@@ -380,7 +387,7 @@ impl Emulation {
         let end = self.settled();
         ends.look(&end.coflows);
         watch(&end);
-        let ended = if ends.are_all() { End::Finished } else { End::Stopped };
+        let ended = if ends.are_all() { RunEnd::Finished } else { RunEnd::Stopped };
         RunResult { end: ended, ..self.result(workload, start, &ends, &end) }
     }
 
@@ -425,13 +432,13 @@ impl Emulation {
                 }
             })
             .collect();
-        let of = Names {
+        let of = ResultNames {
             mechanism: self.mechanism.name(),
             topology: &topology.name,
             policy: &end.policy.name,
             workload: &workload.name,
         };
-        let counted = Counted { sent_again: Some(self.traffic.sent_again()), ..end.into() };
+        let counted = FabricCounts { sent_again: Some(self.traffic.sent_again()), ..end.into() };
         RunResult {
             congestion: self.plan.run.congestion.clone(),
             zero: Some(start),

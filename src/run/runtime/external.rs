@@ -80,7 +80,7 @@ impl ProgramSpec {
 }
 
 /// How questions reach a program. Errors are for people, and do not name the program.
-trait Link: Send {
+trait ProgramLink: Send {
     /// Sends a question, whose answer is not wanted any more after `until`.
     ///
     /// # Errors
@@ -95,9 +95,9 @@ trait Link: Send {
 }
 
 /// A running program. One that was started here ends when this is dropped.
-pub struct Program {
+pub struct ExternalProgram {
     name: String,
-    link: Box<dyn Link>,
+    link: Box<dyn ProgramLink>,
     within: Duration,
     /// How long its answers took.
     cost: DurationMeter,
@@ -106,7 +106,7 @@ pub struct Program {
     wrong: Option<(String, String)>,
 }
 
-impl Drop for Program {
+impl Drop for ExternalProgram {
     /// Tells what the program cost.
     fn drop(&mut self) {
         let Quantiles { count, p50, p99, max } = self.cost.quantiles();
@@ -120,7 +120,7 @@ impl Drop for Program {
     }
 }
 
-impl Program {
+impl ExternalProgram {
     /// Starts a program, unless it runs already, and waits until it is ready; `within` is its time
     /// for an answer.
     ///
@@ -131,7 +131,7 @@ impl Program {
         let (name, link) = match &spec.at {
             ProgramAt::Command(command) => (
                 command.join(" "),
-                child::Child::start(command, spec).map(|c| Box::new(c) as Box<dyn Link>),
+                child::Child::start(command, spec).map(|c| Box::new(c) as Box<dyn ProgramLink>),
             ),
             ProgramAt::Url(url) => {
                 (url.clone(), http::Http::new(url, until).map(|h| Box::new(h) as _))
@@ -213,11 +213,11 @@ mod tests {
 
     #[derive(Debug, Deserialize)]
     #[serde(deny_unknown_fields)]
-    struct Answer {
+    struct CycleAnswer {
         cycle: u64,
     }
 
-    impl Answers for Answer {
+    impl Answers for CycleAnswer {
         type Question = u64;
 
         fn answers(&self, question: &u64) -> bool {
@@ -226,9 +226,9 @@ mod tests {
     }
 
     /// Answers with what a function makes of the number of the cycle.
-    struct Says(u64, fn(u64) -> String);
+    struct SaysByCycle(u64, fn(u64) -> String);
 
-    impl Link for Says {
+    impl ProgramLink for SaysByCycle {
         fn send(&mut self, question: String, _: Instant) -> Result<(), NoAnswer> {
             self.0 = question.parse().expect("a number");
             Ok(())
@@ -249,31 +249,29 @@ mod tests {
         ];
         let mut told = std::collections::BTreeSet::new();
         for way in ways {
-            let link = Box::new(Says(0, way));
-            let mut p = Program {
+            let link = Box::new(SaysByCycle(0, way));
+            let mut p = ExternalProgram {
                 name: "p".into(),
                 link,
                 within: Duration::from_secs(1),
                 cost: DurationMeter::default(),
                 wrong: None,
             };
-            told.extend((8..120).map(|n| p.ask::<Answer>(&n).unwrap_err().to_string()));
+            told.extend((8..120).map(|n| p.ask::<CycleAnswer>(&n).unwrap_err().to_string()));
         }
         assert_eq!(told.len(), ways.len(), "{told:#?}");
         // After a good answer a wrong one is reported again.
-        let link =
-            Box::new(Says(
-                0,
-                |n| if n == 9 { "{\"cycle\": 9}".into() } else { format!("cycle {n}") },
-            ));
-        let mut p = Program {
+        let link = Box::new(SaysByCycle(0, |n| {
+            if n == 9 { "{\"cycle\": 9}".into() } else { format!("cycle {n}") }
+        }));
+        let mut p = ExternalProgram {
             name: "p".into(),
             link,
             within: Duration::from_secs(1),
             cost: DurationMeter::default(),
             wrong: None,
         };
-        let told = [8, 9, 10].map(|n| p.ask::<Answer>(&n).map(|a| a.cycle));
+        let told = [8, 9, 10].map(|n| p.ask::<CycleAnswer>(&n).map(|a| a.cycle));
         assert!(told[1] == Ok(9) && told[0] != told[2], "{told:?}");
     }
 }

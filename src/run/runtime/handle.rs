@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::Mutex;
 use tokio::sync::{broadcast, oneshot, watch};
 
-use super::meter::Meter;
+use super::meter::LinkMeter;
 use super::queue;
 use super::settings::RunPlan;
 use crate::control::record::{Record, Snapshot};
@@ -32,10 +32,10 @@ pub struct Handle {
     pub topology: Arc<Topology>,
     /// What the run was started with; the policy in force is the snapshot's.
     pub plan: Arc<RunPlan>,
-    commands: queue::Sender<Command>,
+    commands: queue::QueueSender<Command>,
     snapshot: watch::Receiver<Arc<Snapshot>>,
     events: broadcast::Sender<Arc<Record>>,
-    meter: Meter,
+    meter: LinkMeter,
     ended: Arc<OnceLock<String>>,
     pulses: Arc<Mutex<Vec<(Pulse, String)>>>,
 }
@@ -43,13 +43,13 @@ pub struct Handle {
 /// The controller's thread's ends of a [`Handle`].
 pub struct HandlePeer {
     /// Commands, in order.
-    pub commands: queue::Receiver<Command>,
+    pub commands: queue::QueueReceiver<Command>,
     /// Where a new snapshot is put.
     pub snapshot: watch::Sender<Arc<Snapshot>>,
     /// Where log lines go.
     pub events: broadcast::Sender<Arc<Record>>,
     /// What the links carry.
-    pub meter: Meter,
+    pub meter: LinkMeter,
     ended: Arc<OnceLock<String>>,
     /// That of the control loop.
     pub pulse: Pulse,
@@ -73,7 +73,7 @@ impl Handle {
         told: usize,
     ) -> (Self, HandlePeer) {
         let (command_tx, command_rx) = queue::queue();
-        let meter = Meter::new(&topology, plan.policy.interval, first.now);
+        let meter = LinkMeter::new(&topology, plan.policy.interval, first.now);
         let (snapshot_tx, snapshot_rx) = watch::channel(Arc::new(first));
         let (events, _) = broadcast::channel(4096 + told);
         let ended = Arc::new(OnceLock::new());

@@ -25,7 +25,7 @@ pub struct LineFile {
 /// What changed with a call of [`LineFile::append`]: each is said once, however many lines it
 /// concerns.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Turn {
+pub enum LineFileChange {
     /// The file cannot be written any more.
     Broke(String),
     /// The file can be written again.
@@ -48,20 +48,20 @@ impl LineFile {
 
     /// Appends `count` lines, each with its end, as a whole. Where the disk refuses, none of them
     /// is left in the file, they count as missing, and the next call tries again.
-    pub fn append(&mut self, lines: &[u8], count: u64) -> Option<Turn> {
+    pub fn append(&mut self, lines: &[u8], count: u64) -> Option<LineFileChange> {
         if lines.is_empty() {
             return None;
         }
         match self.write_whole(lines) {
             Ok(()) => {
                 self.length += lines.len() as u64;
-                self.broken.take().map(|_| Turn::Healed)
+                self.broken.take().map(|_| LineFileChange::Healed)
             }
             Err(e) => {
                 self.missing += count;
                 let why = format!("{}: {e}", self.path.display());
                 (self.broken.replace(why.clone()).as_ref() != Some(&why))
-                    .then_some(Turn::Broke(why))
+                    .then_some(LineFileChange::Broke(why))
             }
         }
     }
@@ -153,13 +153,16 @@ mod tests {
     fn a_disk_that_is_full_is_told_once_and_the_lines_are_counted() {
         let mut f = LineFile::full();
         assert!(
-            matches!(f.append(b"a\nb\n", 2), Some(Turn::Broke(why)) if why.starts_with("/dev/full: No space left"))
+            matches!(f.append(b"a\nb\n", 2), Some(LineFileChange::Broke(why)) if why.starts_with("/dev/full: No space left"))
         );
         assert_eq!((f.append(b"c\n", 1), f.missing(), f.length()), (None, 3, 0));
         assert!(f.broken().is_some());
         let dir = tempfile::tempdir().unwrap();
         f.file = File::create(dir.path().join("x")).unwrap();
-        assert_eq!((f.append(b"d\n", 1), f.append(b"e\n", 1)), (Some(Turn::Healed), None));
+        assert_eq!(
+            (f.append(b"d\n", 1), f.append(b"e\n", 1)),
+            (Some(LineFileChange::Healed), None)
+        );
         assert_eq!((f.missing(), f.length(), f.broken()), (3, 4, None));
     }
 

@@ -16,9 +16,9 @@ use parking_lot::Mutex;
 use tokio::sync::{broadcast, oneshot};
 
 use super::drive::{self, Driver};
-use super::external::{self, Program};
+use super::external::{self, ExternalProgram};
 use super::handle::{Command, Handle, HandlePeer};
-use super::meter::Meter;
+use super::meter::LinkMeter;
 use super::panics::panic_text;
 use super::record::Recorder;
 use super::settings::RunPlan;
@@ -39,7 +39,7 @@ mod switches;
 mod tests;
 
 /// A controller on its thread. Dropping it stops the thread and takes the fabric down.
-pub struct Live<F = KernelFabric> {
+pub struct LiveController<F = KernelFabric> {
     /// How to speak to it.
     pub handle: Handle,
     /// When the first cycle begins; the others follow an interval apart.
@@ -72,7 +72,7 @@ const ENDING: Duration = Duration::from_secs(2);
 /// The carrier of a controller, on its thread.
 pub type Feed = Box<dyn Carrier>;
 
-impl Live {
+impl LiveController {
     /// Starts the control loop over `fabric`; its first cycle begins now. It goes on from `past`,
     /// if there is one. What it hears and wants goes to `recorder`, if there is one.
     ///
@@ -98,9 +98,9 @@ impl Live {
     }
 }
 
-impl<F: Fabric + 'static> Live<F> {
-    /// [`Live::start`] over any fabric. `prober` makes what sends probes; where it makes nothing,
-    /// none are sent.
+impl<F: Fabric + 'static> LiveController<F> {
+    /// [`LiveController::start`] over any fabric. `prober` makes what sends probes; where it makes
+    /// nothing, none are sent.
     fn over(
         fabric: F,
         topology: Arc<Topology>,
@@ -113,7 +113,7 @@ impl<F: Fabric + 'static> Live<F> {
             .run
             .program
             .as_ref()
-            .map(|p| Program::start(p, p.within.std()))
+            .map(|p| ExternalProgram::start(p, p.within.std()))
             .transpose()
             .map_err(io::Error::other)?;
         // The first cycle shall not be late because threads are still being made.
@@ -133,7 +133,7 @@ impl<F: Fabric + 'static> Live<F> {
         );
         let prober = prober(&fabric, handle.clone())?;
         let stop = Arc::new(AtomicBool::new(false));
-        let mut control = Loop::new((controller, fabric), clock, (feed, prober), ends);
+        let mut control = ControlLoop::new((controller, fabric), clock, (feed, prober), ends);
         control.driver.host.program = program;
         if let Some((recorder, head)) = recorder.zip(head) {
             control.driver.record(recorder, head);
@@ -186,7 +186,7 @@ impl<F: Fabric + 'static> Live<F> {
     }
 }
 
-impl<F> Live<F> {
+impl<F> LiveController<F> {
     fn halt(&mut self) -> Option<F> {
         self.stop.store(true, Relaxed);
         // Wakes the thread.
@@ -205,18 +205,18 @@ impl<F> Live<F> {
     }
 }
 
-impl<F> Drop for Live<F> {
+impl<F> Drop for LiveController<F> {
     fn drop(&mut self) {
         drop(self.halt());
     }
 }
 
 /// A clock that the control loop goes by.
-trait Watch {
+trait LoopClock {
     fn now(&self) -> Time;
 }
 
-impl Watch for Clock {
+impl LoopClock for Clock {
     fn now(&self) -> Time {
         Self::now(*self)
     }
@@ -227,15 +227,15 @@ struct LiveHost<C> {
     clock: C,
     feed: Feed,
     prober: Option<Prober>,
-    meter: Meter,
+    meter: LinkMeter,
     /// Decides about circuits under the scheduler `external`.
-    program: Option<Program>,
+    program: Option<ExternalProgram>,
     events: broadcast::Sender<Arc<Record>>,
     /// Failures that are in the log, and why.
     told: BTreeMap<String, String>,
 }
 
-impl<F: Fabric, C: Watch> drive::Host<F> for LiveHost<C> {
+impl<F: Fabric, C: LoopClock> drive::DriverHost<F> for LiveHost<C> {
     fn now(&self) -> Time {
         self.clock.now()
     }
@@ -303,12 +303,12 @@ impl<C> LiveHost<C> {
 }
 
 /// The control thread's work.
-struct Loop<F, C> {
+struct ControlLoop<F, C> {
     driver: Driver<F, LiveHost<C>>,
     ends: HandlePeer,
     /// Commands that were taken and not answered: their answers come with the next snapshot.
-    unanswered: Vec<Answer>,
-    switches: switches::Reader,
+    unanswered: Vec<CommandAnswer>,
+    switches: switches::SwitchesReader,
     /// When the last snapshot was made, and what it took.
     shown: Time,
     show_cost: Span,
@@ -317,7 +317,7 @@ struct Loop<F, C> {
 }
 
 /// A command's answer, and where it goes.
-type Answer = (oneshot::Sender<Result<(), Rejected>>, Result<(), Rejected>);
+type CommandAnswer = (oneshot::Sender<Result<(), Rejected>>, Result<(), Rejected>);
 
 /// Longest time between two snapshots while events come in.
 const SHOW_EVERY: Span = Span::millis(20);
@@ -332,7 +332,7 @@ const PAUSE: Span = Span::millis(100);
 /// Why the control thread ends although it was not stopped.
 type Lost = String;
 
-impl<F: Fabric, C: Watch> Loop<F, C> {
+impl<F: Fabric, C: LoopClock> ControlLoop<F, C> {
     fn new(
         (controller, fabric): (Controller, F),
         clock: C,
@@ -354,7 +354,7 @@ impl<F: Fabric, C: Watch> Loop<F, C> {
             driver,
             ends,
             unanswered: vec![],
-            switches: switches::Reader::default(),
+            switches: switches::SwitchesReader::default(),
             shown,
             show_cost: Span::ZERO,
             ticked: false,

@@ -40,7 +40,7 @@ const RACKS: [usize; 13] = [2, 3, 4, 6, 8, 12, 16, 20, 24, 32, 48, 64, 96];
 
 /// One look: `racks` racks, each sending at its circuit's rate to the next.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Look {
+pub struct CircuitLook {
     /// Number of racks, one host each.
     pub racks: usize,
     /// Every circuit's rate.
@@ -57,7 +57,7 @@ pub struct Look {
     pub worst: f64,
 }
 
-impl Look {
+impl CircuitLook {
     /// Whether every rack had all its rate.
     pub fn honest(&self) -> bool {
         self.worst >= HONEST
@@ -98,7 +98,7 @@ fn processor_time() -> Option<(u64, u64)> {
 ///
 /// # Errors
 /// What the kernel refused.
-pub fn look(racks: usize, rate: BitRate, mechanism: Mechanism) -> io::Result<Look> {
+pub fn look(racks: usize, rate: BitRate, mechanism: Mechanism) -> io::Result<CircuitLook> {
     let plane = Plane {
         id: PlaneId(0),
         rate,
@@ -134,7 +134,7 @@ pub fn look(racks: usize, rate: BitRate, mechanism: Mechanism) -> io::Result<Loo
     let nominal = payload_rate(rate).0 as f64 * ended.since(begun).as_secs_f64() / 8.0;
     let shares: Vec<f64> =
         before.iter().zip(&after).map(|(b, a)| a.saturating_sub(*b) as f64 / nominal).collect();
-    Ok(Look {
+    Ok(CircuitLook {
         racks,
         rate,
         total: BitRate(rate.0 * racks as u64),
@@ -178,7 +178,7 @@ fn received(traffic: &Traffic, racks: usize) -> Vec<u64> {
 pub fn capacity(
     mechanism: Mechanism,
     time: Span,
-    mut seen: impl FnMut(&Look),
+    mut seen: impl FnMut(&CircuitLook),
 ) -> io::Result<Capacity> {
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
     let guess = Capacity::assumed(cores);
@@ -217,7 +217,7 @@ fn climb(
     rate: BitRate,
     start: usize,
     looks: usize,
-    mut look: impl FnMut(usize) -> io::Result<Look>,
+    mut look: impl FnMut(usize) -> io::Result<CircuitLook>,
 ) -> io::Result<BitRate> {
     let mut k = start;
     let (mut good, mut bad) = (None, None);
@@ -258,7 +258,7 @@ mod tests {
         let total = climb(rate, start, looks, |racks| {
             tried += 1;
             let share = (limit as f64 / (rate.0 * racks as u64) as f64).min(1.0);
-            Ok(Look {
+            Ok(CircuitLook {
                 racks,
                 rate,
                 total: BitRate(rate.0 * racks as u64),

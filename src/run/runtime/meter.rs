@@ -20,9 +20,9 @@ const SHORTEST: Span = Span::millis(10);
 /// What the links have carried since the start; other threads ask for it while the controller's
 /// thread adds to it.
 #[derive(Clone)]
-pub struct Meter(Arc<Mutex<Inner>>);
+pub struct LinkMeter(Arc<Mutex<LinkTotals>>);
 
-struct Inner {
+struct LinkTotals {
     /// The clock's reading at the start, from which the times below are counted.
     zero: Time,
     racks: usize,
@@ -33,13 +33,13 @@ struct Inner {
     read: (Time, Vec<u64>),
 }
 
-impl Meter {
+impl LinkMeter {
     /// Of a network that starts at `zero`, and whose counters are read once an `interval`.
     pub fn new(t: &Topology, interval: Span, zero: Time) -> Self {
         // No background traffic is made in a live network.
         let all = links(t, |r| t.payload(t.racks[r].uplink).0);
         let read = (Time::ZERO, vec![0; all.len()]);
-        Self(Arc::new(Mutex::new(Inner {
+        Self(Arc::new(Mutex::new(LinkTotals {
             zero,
             racks: t.rack_count(),
             interval,
@@ -156,7 +156,7 @@ mod tests {
             duplex: false,
         };
         let t = Topology::uniform("t", 2, 2, BitRate::mbit(10), BitRate::mbit(10), vec![plane]);
-        let m = Meter::new(&t, Span::millis(10), Time::ZERO);
+        let m = LinkMeter::new(&t, Span::millis(10), Time::ZERO);
         assert_eq!(m.since(Time::ZERO).1.until, Time::ZERO);
         m.look(Time::ZERO, &seen(5_000_000, 300, 100), None);
         m.look(Time::ZERO, &seen(25_000_000, 700, 300), None);
@@ -190,7 +190,7 @@ mod tests {
     #[test]
     fn what_is_counted_behind_the_queues_goes_before_what_was_sent() {
         let t = Topology::uniform("t", 2, 2, BitRate::mbit(10), BitRate::mbit(10), vec![]);
-        let m = Meter::new(&t, Span::millis(10), Time(5));
+        let m = LinkMeter::new(&t, Span::millis(10), Time(5));
         let link = |up, down| Uplink { up, down };
         m.look(Time(10_000_005), &seen(9_000_000, 900, 0), Some(&[link(300, 1), link(0, 200)]));
         let u = m.since(Time(5)).1;
@@ -205,7 +205,7 @@ mod tests {
     fn a_clock_that_goes_on_from_an_earlier_daemon_makes_no_longer_buckets() {
         let t = Topology::uniform("t", 2, 2, BitRate::mbit(10), BitRate::mbit(10), vec![]);
         let day = 86_400_000_000_000;
-        let m = Meter::new(&t, Span::millis(10), Time(day));
+        let m = LinkMeter::new(&t, Span::millis(10), Time(day));
         m.look(Time::ZERO, &seen(day + 30_000_000, 300, 0), None);
         let (zero, u) = m.since(Time(day));
         assert_eq!((zero, m.since(Time(day + 10_000_000)).0), (Time(day), Time(day + 10_000_000)));

@@ -13,12 +13,12 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
-struct Shared<T> {
-    state: Mutex<State<T>>,
+struct SharedQueue<T> {
+    state: Mutex<QueueState<T>>,
     news: Condvar,
 }
 
-struct State<T> {
+struct QueueState<T> {
     items: VecDeque<T>,
     /// Whether there is a writer.
     written: bool,
@@ -29,22 +29,22 @@ struct State<T> {
 /// All writers together. A writer that comes or goes tells the reader nothing, and takes no lock.
 /// Each request of the API has several for a moment, and a reader of real-time priority that is
 /// woken takes the processor from it.
-struct Writers<T>(Arc<Shared<T>>);
+struct Writers<T>(Arc<SharedQueue<T>>);
 
 /// Where items are put.
-pub struct Sender<T>(Arc<Writers<T>>);
+pub struct QueueSender<T>(Arc<Writers<T>>);
 
 /// Where they come out, in the same order.
-pub struct Receiver<T>(Arc<Shared<T>>);
+pub struct QueueReceiver<T>(Arc<SharedQueue<T>>);
 
 /// A queue without a bound.
-pub fn queue<T>() -> (Sender<T>, Receiver<T>) {
-    let state = Mutex::new(State { items: VecDeque::new(), written: true, read: true });
-    let shared = Arc::new(Shared { state, news: Condvar::new() });
-    (Sender(Arc::new(Writers(shared.clone()))), Receiver(shared))
+pub fn queue<T>() -> (QueueSender<T>, QueueReceiver<T>) {
+    let state = Mutex::new(QueueState { items: VecDeque::new(), written: true, read: true });
+    let shared = Arc::new(SharedQueue { state, news: Condvar::new() });
+    (QueueSender(Arc::new(Writers(shared.clone()))), QueueReceiver(shared))
 }
 
-impl<T> Sender<T> {
+impl<T> QueueSender<T> {
     /// Puts an item. O(1).
     ///
     /// # Errors
@@ -62,7 +62,7 @@ impl<T> Sender<T> {
     }
 }
 
-impl<T> Clone for Sender<T> {
+impl<T> Clone for QueueSender<T> {
     fn clone(&self) -> Self {
         Self(self.0.clone())
     }
@@ -75,7 +75,7 @@ impl<T> Drop for Writers<T> {
     }
 }
 
-impl<T> Receiver<T> {
+impl<T> QueueReceiver<T> {
     /// Takes the next item, if there is one.
     ///
     /// # Errors
@@ -123,7 +123,7 @@ impl<T> Receiver<T> {
     }
 }
 
-impl<T> Drop for Receiver<T> {
+impl<T> Drop for QueueReceiver<T> {
     fn drop(&mut self) {
         let mut state = self.0.state.lock();
         state.read = false;

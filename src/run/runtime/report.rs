@@ -13,14 +13,14 @@ use caveats::Caveat;
 use crate::coflows::CoflowRecord;
 use crate::control::record::{Snapshot, Stats, Tampered};
 use crate::fabric::meter::Utilisation;
-use crate::runtime::spans::Spans;
+use crate::runtime::spans::SpanList;
 use crate::units::{Bytes, Span, Time};
 
 /// Everything that a run measured; what `--json` writes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RunResult {
     /// Where the result comes from.
-    pub origin: Origin,
+    pub origin: ResultOrigin,
     /// `timed`, `netlink` or `sim`.
     pub mechanism: String,
     /// How a simulation carried the flows: `sunflow`, `pairs`, `links`, `queues`, `ordered` or
@@ -39,7 +39,7 @@ pub struct RunResult {
     pub forced: bool,
     /// Why the run ended.
     #[serde(default)]
-    pub end: End,
+    pub end: RunEnd,
     /// The instant, by the daemon's clock and its event log, from which this result counts its
     /// times; only of live runs.
     #[serde(default, rename = "zero_ns", skip_serializing_if = "Option::is_none")]
@@ -61,7 +61,7 @@ pub struct RunResult {
     /// The machine: of live runs what it is and what it did; of simulations what the run took, if
     /// asked for. All else is the same on every machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub machine: Option<Machine>,
+    pub machine: Option<RunMachine>,
     /// Why the run is not, or not wholly, what its name says; empty if nothing speaks against it.
     #[serde(default)]
     pub caveats: Vec<Caveat>,
@@ -69,7 +69,8 @@ pub struct RunResult {
 
 /// Where a result comes from: whether two results are of the same inputs can be told from it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Origin {
+#[schemars(rename = "Origin")]
+pub struct ResultOrigin {
     /// Heliostat's version.
     pub version: String,
     /// What was drawn, was drawn from this; absent of live runs.
@@ -105,7 +106,7 @@ pub struct Origin {
     pub started_at: Option<String>,
 }
 
-impl Default for Origin {
+impl Default for ResultOrigin {
     /// This version, and nothing else.
     fn default() -> Self {
         let version = env!("CARGO_PKG_VERSION").into();
@@ -128,7 +129,7 @@ impl Default for Origin {
 
 /// What a run was of.
 #[derive(Clone, Copy, Debug)]
-pub struct Names<'a> {
+pub struct ResultNames<'a> {
     /// `timed`, `netlink` or `sim`.
     pub mechanism: &'a str,
     /// Name of the topology.
@@ -143,9 +144,9 @@ impl RunResult {
     /// A run that has ended by itself: its coflows by id, what was counted, and what was received
     /// of the coflows.
     pub fn new(
-        of: Names<'_>,
+        of: ResultNames<'_>,
         coflows: Vec<CoflowRecord>,
-        counted: impl Into<Counted>,
+        counted: impl Into<FabricCounts>,
         received: Bytes,
     ) -> Self {
         let sums = coflows.iter().collect();
@@ -154,15 +155,15 @@ impl RunResult {
 
     /// The same where sums are over more coflows than are listed.
     pub fn summed(
-        of: Names<'_>,
+        of: ResultNames<'_>,
         coflows: Vec<CoflowRecord>,
         sums: Tally,
-        counted: impl Into<Counted>,
+        counted: impl Into<FabricCounts>,
         received: Bytes,
     ) -> Self {
         let counted = counted.into();
         Self {
-            origin: Origin::default(),
+            origin: ResultOrigin::default(),
             mechanism: of.mechanism.into(),
             model: None,
             topology: of.topology.into(),
@@ -170,7 +171,7 @@ impl RunResult {
             workload: of.workload.into(),
             congestion: "-".into(),
             forced: false,
-            end: End::Finished,
+            end: RunEnd::Finished,
             zero: None,
             tampered: counted.tampered.clone(),
             events: None,
@@ -188,7 +189,8 @@ impl RunResult {
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
-pub enum End {
+#[schemars(rename = "End")]
+pub enum RunEnd {
     /// Everything had finished.
     #[default]
     Finished,
@@ -202,7 +204,8 @@ pub enum End {
 
 /// The machine of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Machine {
+#[schemars(rename = "Machine")]
+pub struct RunMachine {
     /// Wall-clock time of the run, without reading files and writing results.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
@@ -223,12 +226,13 @@ pub struct Machine {
     pub revision: Option<String>,
     /// What the machine did during a live run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub load: Option<Busy>,
+    pub load: Option<MachineUse>,
 }
 
 /// What a machine did during a live run: shares of the processors' time, 0..=1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Busy {
+#[schemars(rename = "Busy")]
+pub struct MachineUse {
     /// What other programs took.
     #[serde(rename = "others_share")]
     pub others: f64,
@@ -251,7 +255,7 @@ pub struct Busy {
 /// nothing of the machine.
 pub const MOST_OF_OTHERS: f64 = 0.1;
 
-impl Machine {
+impl RunMachine {
     /// The speed of a run of `events` events.
     pub fn new(events: u64, took: std::time::Duration) -> Self {
         let seconds = took.as_secs_f64();
@@ -261,7 +265,7 @@ impl Machine {
 
     /// That others took more of the processors than may be, if they did.
     pub fn busy(&self) -> Option<String> {
-        let Busy { others, stolen, .. } = self.load?;
+        let MachineUse { others, stolen, .. } = self.load?;
         let percent = |share: f64| format!("{:.0} %", share * 100.0);
         let taken = match (others >= MOST_OF_OTHERS, stolen >= MOST_OF_OTHERS) {
             (true, true) => format!(
@@ -332,7 +336,7 @@ pub struct Summary {
 
 /// What a fabric and its control loop counted over a run.
 #[derive(Clone, Debug, Default)]
-pub struct Counted {
+pub struct FabricCounts {
     /// Bytes sent between racks.
     pub sent: Bytes,
     /// Bytes among these that went over circuits.
@@ -353,7 +357,7 @@ pub struct Counted {
     pub stats: Stats,
 }
 
-impl From<&Snapshot> for Counted {
+impl From<&Snapshot> for FabricCounts {
     fn from(s: &Snapshot) -> Self {
         Self {
             sent: Bytes(s.sent.total()),
@@ -372,7 +376,7 @@ impl From<&Snapshot> for Counted {
 /// What the sums over coflows are made of.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
-    ccts: Spans,
+    ccts: SpanList,
     unfinished: usize,
     took_no_time: u64,
     /// First arrival and last finish.
@@ -408,14 +412,14 @@ impl Summary {
     /// everything since the start counts. O(n).
     pub fn new(
         coflows: &[CoflowRecord],
-        counted: impl Into<Counted>,
+        counted: impl Into<FabricCounts>,
         bytes_received: Bytes,
     ) -> Self {
         Self::of(coflows.iter().collect(), counted, bytes_received)
     }
 
     /// The same of coflows that were counted one by one.
-    pub fn of(mut coflows: Tally, counted: impl Into<Counted>, bytes_received: Bytes) -> Self {
+    pub fn of(mut coflows: Tally, counted: impl Into<FabricCounts>, bytes_received: Bytes) -> Self {
         let counted = counted.into();
         let first = coflows.first.unwrap_or(Time::ZERO);
         let last = coflows.last.unwrap_or(first);

@@ -5,7 +5,7 @@ use crate::scheduler::record::{JobRecord, TaskRun};
 
 /// One that has ended.
 #[derive(Clone, Copy, Debug)]
-pub enum Row<'a> {
+pub enum ResultRow<'a> {
     /// A coflow, finished or taken back.
     Coflow(&'a CoflowRecord),
     /// A job.
@@ -16,4 +16,4 @@ pub enum Row<'a> {
 
 /// Takes rows, each once, in the order of the ends. What has not ended when the run does comes
 /// last.
-pub type Rows<'a> = &'a dyn Fn(Row);
+pub type RowSink<'a> = &'a dyn Fn(ResultRow);

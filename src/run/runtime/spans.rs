@@ -5,12 +5,12 @@ use crate::workload::stats::place_of;
 
 /// Spans, in no order.
 #[derive(Clone, Debug, Default)]
-pub struct Spans {
+pub struct SpanList {
     values: Vec<Span>,
     sum: u128,
 }
 
-impl Spans {
+impl SpanList {
     /// Takes one more. O(1) amortised.
     pub fn push(&mut self, value: Span) {
         self.sum += u128::from(value.0);
@@ -42,7 +42,7 @@ impl Spans {
     }
 }
 
-impl FromIterator<Span> for Spans {
+impl FromIterator<Span> for SpanList {
     fn from_iter<T: IntoIterator<Item = Span>>(all: T) -> Self {
         let mut spans = Self::default();
         all.into_iter().for_each(|s| spans.push(s));
@@ -52,7 +52,7 @@ impl FromIterator<Span> for Spans {
 
 /// The `percent`th percentile of a list by nearest rank; zero of nothing. O(n).
 pub fn percentile(values: &[Span], percent: usize) -> Span {
-    values.iter().copied().collect::<Spans>().percentile(percent)
+    values.iter().copied().collect::<SpanList>().percentile(percent)
 }
 
 #[cfg(test)]
@@ -63,14 +63,14 @@ mod tests {
 
     #[test]
     fn percentiles_are_by_nearest_rank() {
-        let mut v: Spans = (1..=20).rev().map(Span).collect();
+        let mut v: SpanList = (1..=20).rev().map(Span).collect();
         assert_eq!([50, 95, 100, 0].map(|p| v.percentile(p)), [10, 19, 20, 1].map(Span));
-        let largest: Spans = [Span(u64::MAX); 3].into_iter().collect();
+        let largest: SpanList = [Span(u64::MAX); 3].into_iter().collect();
         assert_eq!(
-            (v.mean(), largest.mean(), Spans::default().mean()),
+            (v.mean(), largest.mean(), SpanList::default().mean()),
             (Span(10), Span(u64::MAX), Span::ZERO)
         );
-        assert_eq!(Spans::default().percentile(50), Span::ZERO);
+        assert_eq!(SpanList::default().percentile(50), Span::ZERO);
     }
 
     proptest! {
@@ -81,7 +81,7 @@ mod tests {
             all in prop::collection::vec(0..50u64, 1..60),
             percents in prop::collection::vec(0..=100usize, 1..5),
         ) {
-            let mut spans: Spans = all.iter().copied().map(Span).collect();
+            let mut spans: SpanList = all.iter().copied().map(Span).collect();
             let mut sorted = all;
             sorted.sort_unstable();
             for p in percents {

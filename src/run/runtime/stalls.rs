@@ -16,7 +16,7 @@ use crate::units::{BitRate, Bytes, Span, Time};
 
 mod watch;
 
-pub use watch::Watch;
+pub use watch::StallsWatch;
 
 /// Silence after which a flow is stalled: five packets in a row lost, as TCP doubles the time
 /// between its tries.
@@ -32,7 +32,7 @@ const LOOK: Span = Span::secs(1);
 
 /// What is watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Key {
+pub enum StallKey {
     /// A flow that Heliostat sends.
     Flow(CoflowId, FlowId),
     /// A connection of another program, by its sender and the kernel's number.
@@ -52,9 +52,9 @@ pub enum Hold {
 
 /// What waits at one look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Waiting {
+pub struct WaitingBytes {
     /// What it is.
-    pub key: Key,
+    pub key: StallKey,
     /// The coflow to which its bytes belong.
     pub coflow: CoflowId,
     /// Sender and receiver.
@@ -71,7 +71,7 @@ pub struct Waiting {
 
 /// Something new.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Word {
+pub enum StallNews {
     /// Bytes of a coflow wait and do not move.
     Stalled(CoflowId, String),
     /// They move again, or are over.
@@ -97,7 +97,7 @@ pub struct Stalls {
     patience: Option<Span>,
     /// What a flow may wait for the queues before it.
     queues: Span,
-    silent: BTreeMap<Key, Silence>,
+    silent: BTreeMap<StallKey, Silence>,
     /// Coflows that were reported, and how long their silence had lasted by then.
     told: BTreeMap<CoflowId, Span>,
     last: Time,
@@ -133,14 +133,14 @@ impl Stalls {
     pub fn look(
         &mut self,
         now: Time,
-        all: &[Waiting],
+        all: &[WaitingBytes],
         lit: impl Fn(RackId, RackId, Time, Time) -> Span,
-    ) -> Vec<Word> {
+    ) -> Vec<StallNews> {
         let (from, span) = (now.max(self.last), now.since(self.last).min(LOOK));
         let since = Time(from.0 - span.0);
         self.last = now;
         let before = std::mem::take(&mut self.silent);
-        let moves = |w: &Waiting| before.get(&w.key).is_none_or(|s| s.moved != w.moved);
+        let moves = |w: &WaitingBytes| before.get(&w.key).is_none_or(|s| s.moved != w.moved);
         let ahead = Ahead::of(&self.topology, all.iter().filter(|w| moves(w)));
         for w in all {
             let racks = (self.topology.rack_of(w.ends.0), self.topology.rack_of(w.ends.1));
@@ -165,9 +165,9 @@ impl Stalls {
         Span(SILENCE.0.saturating_add(self.queues.0).saturating_add(turns))
     }
 
-    fn words(&mut self, all: &[Waiting]) -> Vec<Word> {
+    fn words(&mut self, all: &[WaitingBytes]) -> Vec<StallNews> {
         let bears = self.bears(all.len());
-        let mut stalled: BTreeMap<CoflowId, Vec<(Span, &Waiting)>> = BTreeMap::new();
+        let mut stalled: BTreeMap<CoflowId, Vec<(Span, &WaitingBytes)>> = BTreeMap::new();
         for w in all {
             let s = self.silent[&w.key];
             if s.lasts >= bears && (w.hold != Hold::Circuit || s.lit >= LIGHT) {
@@ -179,7 +179,7 @@ impl Stalls {
             let longest = flows.iter().map(|f| f.0).max().unwrap_or(Span::ZERO);
             if self.patience.is_some_and(|p| longest >= p) {
                 let patience = self.patience.unwrap_or(Span::ZERO);
-                words.push(Word::Overdue(
+                words.push(StallNews::Overdue(
                     id,
                     format!("{} (patience: {patience})", self.say(flows, longest)),
                 ));
@@ -188,26 +188,28 @@ impl Stalls {
             let due = self.told.get(&id).is_none_or(|t| longest.0 >= t.0.saturating_mul(2));
             if due {
                 self.told.insert(id, longest);
-                words.push(Word::Stalled(id, self.say(flows, longest)));
+                words.push(StallNews::Stalled(id, self.say(flows, longest)));
             }
         }
         let over: Vec<CoflowId> =
             self.told.keys().filter(|id| !stalled.contains_key(id)).copied().collect();
         for id in over {
             self.told.remove(&id);
-            words.push(Word::Moves(id));
+            words.push(StallNews::Moves(id));
         }
         words
     }
 
     /// The flow of the longest silence by name, and how many more.
-    fn say(&self, flows: &[(Span, &Waiting)], longest: Span) -> String {
+    fn say(&self, flows: &[(Span, &WaitingBytes)], longest: Span) -> String {
         let name = |h: HostId| self.topology.host_name(h);
         let first = flows.iter().find(|f| f.0 == longest).map_or(flows[0].1, |f| f.1);
         let (from, to) = (name(first.ends.0), name(first.ends.1));
         let what = match first.key {
-            Key::Flow(..) => format!("flow {from} -> {to}: {} of it have not arrived", first.waits),
-            Key::Connection(..) => {
+            StallKey::Flow(..) => {
+                format!("flow {from} -> {to}: {} of it have not arrived", first.waits)
+            }
+            StallKey::Connection(..) => {
                 format!("connection {from} -> {to}: {} wait in its sender", first.waits)
             }
         };
@@ -236,7 +238,7 @@ struct Ahead {
 }
 
 impl Ahead {
-    fn of<'a>(topology: &Topology, moving: impl Iterator<Item = &'a Waiting>) -> Self {
+    fn of<'a>(topology: &Topology, moving: impl Iterator<Item = &'a WaitingBytes>) -> Self {
         let mut a = Self::default();
         let is_graph = topology.eps.graph().is_some();
         for w in moving {
@@ -255,7 +257,7 @@ impl Ahead {
     }
 
     /// Whether something of a better priority moves that shares a port with it.
-    fn is_before(&self, w: &Waiting, racks: (RackId, RackId)) -> bool {
+    fn is_before(&self, w: &WaitingBytes, racks: (RackId, RackId)) -> bool {
         let ports = [self.senders.get(&w.ends.0), self.receivers.get(&w.ends.1)];
         let uplinks = [
             self.racks.get(&(racks.0, false)),

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 /// A mean, and how well it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Estimate {
+pub struct MeanEstimate {
     /// The mean; zero of nothing.
     pub mean: f64,
     /// Half the width of its 95 % confidence interval by Student's t; none of fewer than two
@@ -12,7 +12,7 @@ pub struct Estimate {
     pub half: Option<f64>,
 }
 
-impl Estimate {
+impl MeanEstimate {
     /// Of some values.
     pub fn of(values: &[f64]) -> Self {
         Self { mean: mean(values), half: half_interval(values) }
@@ -30,10 +30,10 @@ pub struct Paired {
     /// The number of pairs.
     pub pairs: usize,
     /// Value less base, in the unit of both.
-    pub difference: Estimate,
+    pub difference: MeanEstimate,
     /// The same in per cent of the base, of the pairs whose base is not zero; none if there is no
     /// such pair.
-    pub percent: Option<Estimate>,
+    pub percent: Option<MeanEstimate>,
 }
 
 impl Paired {
@@ -45,8 +45,12 @@ impl Paired {
             .filter(|p| p.1 != 0.0)
             .map(|(value, base)| 100.0 * (value / base - 1.0))
             .collect();
-        let (pairs, difference) = (pairs.len(), Estimate::of(&difference));
-        Self { pairs, difference, percent: (!percent.is_empty()).then(|| Estimate::of(&percent)) }
+        let (pairs, difference) = (pairs.len(), MeanEstimate::of(&difference));
+        Self {
+            pairs,
+            difference,
+            percent: (!percent.is_empty()).then(|| MeanEstimate::of(&percent)),
+        }
     }
 }
 
@@ -102,7 +106,7 @@ mod tests {
         // base.
         let far_apart = [(11.0, 10.0), (21.0, 20.0), (41.0, 40.0)];
         let p = Paired::of(&far_apart);
-        assert_eq!((p.pairs, p.difference), (3, Estimate { mean: 1.0, half: Some(0.0) }));
+        assert_eq!((p.pairs, p.difference), (3, MeanEstimate { mean: 1.0, half: Some(0.0) }));
         assert!(
             !p.difference.is_unclear()
                 && (p.percent.unwrap().mean - (10.0 + 5.0 + 2.5) / 3.0).abs() < 1e-9

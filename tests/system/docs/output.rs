@@ -10,7 +10,7 @@ use heliostat::runtime::jobs::report::JobsResult;
 use heliostat::runtime::jobs::simulate::{JobRunOptions, SimulatedJobs, simulate_with};
 use heliostat::runtime::report::caveats::Given;
 use heliostat::runtime::report::form::Document;
-use heliostat::runtime::report::{Busy, Machine, Origin, RunResult};
+use heliostat::runtime::report::{MachineUse, ResultOrigin, RunMachine, RunResult};
 use heliostat::runtime::simulate::simulate;
 use heliostat::units::{BitRate, Bytes, Span, Time};
 use heliostat::{config, ids};
@@ -33,16 +33,17 @@ fn coflows() -> RunResult {
     let mut r = simulate(&topology, &plan, &workload.expect("a workload"), None, &mut |_| ())
         .expect("a run");
     let some = || Some(String::new());
-    let load = Busy { cpu: Some(0.0), memory: Some(0.0), io: Some(0.0), ..Busy::default() };
-    let machine = Machine {
+    let load =
+        MachineUse { cpu: Some(0.0), memory: Some(0.0), io: Some(0.0), ..MachineUse::default() };
+    let machine = RunMachine {
         kernel: some(),
         processor: some(),
         cores: Some(1),
         revision: some(),
         load: Some(load),
-        ..Machine::default()
+        ..RunMachine::default()
     };
-    r.machine = Some(Machine { seconds: Some(1.0), events_per_second: Some(1.0), ..machine });
+    r.machine = Some(RunMachine { seconds: Some(1.0), events_per_second: Some(1.0), ..machine });
     r.summary.bytes_sent_again = Some(Bytes(1));
     r.events = Some(1);
     let (topology_sha256, policy_sha256, workload_sha256, host, started_at) =
@@ -50,7 +51,7 @@ fn coflows() -> RunResult {
     let (seed, resolution) = (Some(1), Some(Span::millis(1)));
     let options = [("scale".to_owned(), "10".to_owned())].into();
     let settings = config::settings(&plan);
-    r.origin = Origin {
+    r.origin = ResultOrigin {
         seed,
         resolution,
         topology_sha256,

@@ -10,7 +10,7 @@ use heliostat::api;
 use heliostat::control::record::Snapshot;
 use heliostat::kernel::{Mechanism, netns, sys};
 use heliostat::runtime::api_sender::ApiSender;
-use heliostat::runtime::emulation::{Emulation, Options};
+use heliostat::runtime::emulation::{Emulation, EmulationOptions};
 use heliostat::runtime::settings::RunPlan;
 use heliostat::topology::Topology;
 use serde_json::Value;
@@ -34,7 +34,7 @@ impl Daemon {
         mechanism: Mechanism,
     ) -> Self {
         let base = base();
-        let options = Options {
+        let options = EmulationOptions {
             name: name.into(),
             mechanism: Some(mechanism),
             base: base.clone(),
@@ -42,11 +42,11 @@ impl Daemon {
             patience: None,
         };
         let e = emulation(Arc::new(topology), plan.into(), &options);
-        let sender: Arc<dyn api::Sender> = Arc::new(ApiSender::new(&e));
+        let sender: Arc<dyn api::CoflowSender> = Arc::new(ApiSender::new(&e));
         let listen = Some(([127, 0, 0, 1], 0).into());
         let server = api::serve(
             e.live.handle.clone(),
-            api::Options { listen, sender: Some(sender), ..Default::default() },
+            api::ServerOptions { listen, sender: Some(sender), ..Default::default() },
         )
         .expect("served");
         let agent = ureq::Agent::config_builder()

@@ -9,8 +9,8 @@ use heliostat::control::policy::{CircuitPolicy, Estimator, SchedulerKind};
 use heliostat::fabric::SEND_BUFFER;
 use heliostat::ids::{CoflowId, HostId, RackId};
 use heliostat::kernel::Mechanism;
-use heliostat::runtime::emulation::Options;
-use heliostat::runtime::report::{End, RunResult};
+use heliostat::runtime::emulation::EmulationOptions;
+use heliostat::runtime::report::{RunEnd, RunResult};
 use heliostat::runtime::settings::{RunPlan, RunSettings};
 use heliostat::units::{BitRate, Bytes, Span, Time};
 use heliostat::workload::Workload;
@@ -45,7 +45,7 @@ fn workload() -> Workload {
 pub fn run(plan: &RunPlan, mechanism: Mechanism, name: &str) -> RunResult {
     let topology = Arc::new(topology(4, BitRate::mbit(1000), BitRate::mbit(100), Span::millis(10)));
     let base = base();
-    let options = Options {
+    let options = EmulationOptions {
         name: name.into(),
         mechanism: Some(mechanism),
         base: base.clone(),
@@ -171,7 +171,7 @@ fn beside_others(mechanism: Mechanism) {
     });
     assert_eq!(
         (result.end, result.summary.finished, result.summary.unfinished),
-        (End::Finished, 2, 1)
+        (RunEnd::Finished, 2, 1)
     );
     assert_eq!(result.coflows[0].lost.as_deref(), Some("it was taken back"));
     assert_eq!(

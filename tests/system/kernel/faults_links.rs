@@ -11,7 +11,7 @@ use heliostat::demand::Estimator;
 use heliostat::ids::{CoflowId, HostId, RackId};
 use heliostat::kernel::Mechanism;
 use heliostat::paths::choose::PathPolicy;
-use heliostat::runtime::report::End;
+use heliostat::runtime::report::RunEnd;
 use heliostat::topology::graph::Graph;
 use heliostat::units::{BitRate, Bytes, Span, Time};
 use heliostat::workload::Workload;
@@ -283,7 +283,7 @@ fn ends(mechanism: Mechanism) {
     });
     assert_eq!(
         (result.end, result.summary.finished, result.summary.unfinished),
-        (End::Finished, 1, 1)
+        (RunEnd::Finished, 1, 1)
     );
     assert_eq!(
         result.coflows[0].lost.as_deref(),

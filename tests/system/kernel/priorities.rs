@@ -20,7 +20,7 @@ use heliostat::ids::{CoflowId, FlowId, HostId, RackId};
 use heliostat::kernel::nl::Netlink;
 use heliostat::kernel::traffic;
 use heliostat::kernel::{Mechanism, Serving, layout, netns, priorities};
-use heliostat::runtime::jobs::live::{Network, NetworkEvent};
+use heliostat::runtime::jobs::live::{JobsNetwork, NetworkEvent};
 use heliostat::runtime::settings::{RunPlan, RunSettings};
 use heliostat::topology::Topology;
 use heliostat::topology::addresses::host_ip;
@@ -331,7 +331,7 @@ fn circuits_work_beside_priorities_and_counters_stay_right() {
 }
 
 /// The flow with the least left goes first: what a scheduler of tasks may want of a network.
-fn shortest_first(net: &mut dyn Network, has: &mut BTreeMap<(CoflowId, FlowId), u8>) {
+fn shortest_first(net: &mut dyn JobsNetwork, has: &mut BTreeMap<(CoflowId, FlowId), u8>) {
     let left = net.left().expect("an answer");
     let first = left.iter().min_by_key(|l| (l.2, l.0, l.1)).map(|l| (l.0, l.1));
     for &(coflow, flow, _) in &left {

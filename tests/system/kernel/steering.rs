@@ -14,7 +14,7 @@ use heliostat::config;
 use heliostat::control::Event;
 use heliostat::control::record::{Record, RecordedEvent, Snapshot, SwitchesSeen};
 use heliostat::experiment::assumptions::Assumptions;
-use heliostat::experiment::live::{self, Pair, Place, Slower};
+use heliostat::experiment::live::{self, EmulationSetup, LiveAndSimulated, Slower};
 use heliostat::experiment::measure::Measure;
 use heliostat::experiment::{Paper, Size};
 use heliostat::fabric::{Fabric, PortTo};
@@ -23,7 +23,7 @@ use heliostat::kernel::{Mechanism, netns};
 use heliostat::paths::choose::default_list;
 use heliostat::paths::{List, Switches, Units};
 use heliostat::plan::paths::{Lists, Steer};
-use heliostat::runtime::emulation::{Emulation, Options};
+use heliostat::runtime::emulation::{Emulation, EmulationOptions};
 use heliostat::runtime::settings::RunPlan;
 use heliostat::runtime::simulate::simulate;
 use heliostat::sim::{SimFabric, SimSettings};
@@ -210,7 +210,7 @@ impl Hit {
         plan: &RunPlan,
         mechanism: Mechanism,
     ) -> Self {
-        let options = Options {
+        let options = EmulationOptions {
             name: name.into(),
             mechanism: Some(mechanism),
             base: base(),
@@ -497,14 +497,16 @@ mod alone {
                 let mut e = Paper::Hit.experiment(size);
                 e.only(&["one medium job".into()], &["Capacity".into(), "Hit".into()])
                     .expect("they are there");
-                let options =
-                    Options { name: "hst-exp".into(), ..live::options(base(), Some(mechanism)) };
-                let place = Place { options, slower: Slower { rates: 50, times: 10 } };
+                let options = EmulationOptions {
+                    name: "hst-exp".into(),
+                    ..live::options(base(), Some(mechanism))
+                };
+                let place = EmulationSetup { options, slower: Slower { rates: 50, times: 10 } };
                 let both =
                     live::run(&e, size, &place, &AtomicBool::new(false), &|_| ()).expect("it runs");
                 let mut slow = vec![];
                 for p in both.pairs(&e) {
-                    let Pair { system, measure, simulated, live, more_percent, .. } = p;
+                    let LiveAndSimulated { system, measure, simulated, live, more_percent, .. } = p;
                     println!(
                         "{}, {system}: {measure:?} {simulated:.2} simulated, {live:.2} live ({more_percent:+.1} %)",
                         mechanism.name()

@@ -15,7 +15,7 @@ use heliostat::kernel::ownership::Owned;
 use heliostat::kernel::traffic::{Traffic, TrafficEvent};
 use heliostat::kernel::{Clock, KernelFabric, Mechanism, Serving};
 use heliostat::plan::Op;
-use heliostat::runtime::emulation::{Emulation, Options};
+use heliostat::runtime::emulation::{Emulation, EmulationOptions};
 use heliostat::runtime::settings::RunPlan;
 use heliostat::topology::{Plane, StopMode, Topology};
 use heliostat::units::{BitRate, Bytes, Span, Time};
@@ -41,7 +41,7 @@ pub fn topology(racks: usize, ocs: BitRate, eps: BitRate, delta: Span) -> Topolo
 }
 
 /// Takes a name and starts an emulation under it.
-pub fn emulation(topology: Arc<Topology>, plan: RunPlan, options: &Options) -> Emulation {
+pub fn emulation(topology: Arc<Topology>, plan: RunPlan, options: &EmulationOptions) -> Emulation {
     let owned = Owned::take(&options.base, &options.name).expect("the name is free");
     Emulation::start(owned, topology, plan, options, None).expect("started")
 }

@@ -9,11 +9,11 @@ fn args(line: &str) -> Result<Args, clap::Error> {
     let all = format!("heliostat plan circuits --matrix m {line}");
     let cli = Cli::try_parse_from(all.split_whitespace())?;
     let Command::Plan(p) = cli.command else { unreachable!() };
-    let crate::cli::plan::What::Circuits(a) = p.what else { panic!("not circuits") };
+    let crate::cli::plan::PlanCommand::Circuits(a) = p.what else { panic!("not circuits") };
     Ok(a)
 }
 
-fn shown(line: &str, demand: &DemandMatrix, output: Output) -> String {
+fn shown(line: &str, demand: &DemandMatrix, output: OutputFormat) -> String {
     let a = args(line).unwrap();
     render(&report(&a, demand, &plan(&a, demand).unwrap()), output)
 }
@@ -22,15 +22,16 @@ fn shown(line: &str, demand: &DemandMatrix, output: Output) -> String {
 fn a_plan_in_three_forms() {
     let d = DemandMatrix::from_rows(&[&[0, 70, 20], &[0, 0, 30], &[0, 0, 0]]);
     let line = "--algorithm sunflow --delta 10ns --rate 8Gb/s";
-    let table = shown(line, &d, Output::Table);
+    let table = shown(line, &d, OutputFormat::Table);
     assert!(table.contains("completion time") && table.contains("110ns"), "{table}");
     assert!(table.contains("1.000"), "{table}");
-    let csv = shown(line, &d, Output::Csv);
+    let csv = shown(line, &d, OutputFormat::Csv);
     assert_eq!(
         csv,
         "plane,from,to,setup_at_ns,up_from_ns,until_ns,bytes\n0,0,1,0,10,80,70\n0,0,2,80,90,110,20\n0,1,2,0,10,40,30\n"
     );
-    let json: serde_json::Value = serde_json::from_str(&shown(line, &d, Output::Json)).unwrap();
+    let json: serde_json::Value =
+        serde_json::from_str(&shown(line, &d, OutputFormat::Json)).unwrap();
     assert_eq!(
         (&json["completion_ns"], &json["lower_bound_ns"], &json["algorithm"]),
         (&110.into(), &110.into(), &"sunflow".into())

@@ -7,9 +7,9 @@ use axum::http::StatusCode;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use crate::api::problem::{Problem, Reply};
+use crate::api::problem::{ProblemDetails, Reply};
 use crate::api::state::App;
-use crate::api::wire::{self, Place};
+use crate::api::wire::{self, PlaceRequest};
 use crate::coflows::priority::{LAST, Priorities, PriorityChange};
 use crate::coflows::{FlowSpec, RackBytes};
 use crate::ids::{FlowId, RackId};
@@ -24,7 +24,7 @@ use crate::units::{Bytes, Span};
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct Trial {
+pub struct DryRun {
     /// Whether to say only what would come of it, and change nothing.
     #[serde(default)]
     #[param(inline)]
@@ -64,14 +64,17 @@ pub(super) struct Content {
 fn exists_priority(priority: Option<u8>, pointer: impl FnOnce() -> String) -> Reply<()> {
     let wrong = priority.filter(|&p| p > LAST);
     wrong.map_or(Ok(()), |p| {
-        Err(Problem::value(pointer(), format!("no priority {p}: they are 0 (first) to {LAST}")))
+        Err(ProblemDetails::value(
+            pointer(),
+            format!("no priority {p}: they are 0 (first) to {LAST}"),
+        ))
     })
 }
 
 /// The change of a coflow of which `flows` flows are sent here.
 pub(super) fn change(body: &wire::CoflowChange, flows: usize) -> Reply<PriorityChange> {
     if body.priority.is_none() && body.flows.is_empty() {
-        return Err(Problem::value("", "what shall change: `priority`, `flows` or both"));
+        return Err(ProblemDetails::value("", "what shall change: `priority`, `flows` or both"));
     }
     exists_priority(body.priority, || "/priority".into())?;
     let mut seen = BTreeSet::new();
@@ -79,7 +82,7 @@ pub(super) fn change(body: &wire::CoflowChange, flows: usize) -> Reply<PriorityC
         exists_priority(Some(f.priority), || format!("/flows/{k}/priority"))?;
         exists("flow", f.flow, flows, || format!("/flows/{k}/flow"))?;
         if !seen.insert(f.flow) {
-            return Err(Problem::value(
+            return Err(ProblemDetails::value(
                 format!("/flows/{k}/flow"),
                 format!("flow {} is listed twice", f.flow),
             ));
@@ -94,7 +97,7 @@ pub(super) fn change(body: &wire::CoflowChange, flows: usize) -> Reply<PriorityC
 /// Whether the body makes sense on this network.
 pub(super) fn check(app: &App, body: &wire::CoflowBody) -> Reply<Content> {
     if body.send && app.sender.is_none() {
-        let mut p = Problem::new(
+        let mut p = ProblemDetails::new(
             StatusCode::CONFLICT,
             "this controller has no sender, so `send` cannot be true: leave it out, and send the bytes by yourself",
         );
@@ -105,13 +108,13 @@ pub(super) fn check(app: &App, body: &wire::CoflowBody) -> Reply<Content> {
         |n: &String| n.is_empty() || n.chars().count() > MAX_NAME || n.chars().any(text::is_hidden);
     if body.name.as_ref().is_some_and(bad_name) {
         let which = "none of them a control character, or one that turns text or breaks lines";
-        return Err(Problem::value(
+        return Err(ProblemDetails::value(
             "/name",
             format!("a name has 1 to {MAX_NAME} characters, {which}"),
         ));
     }
     if body.weight == Some(0) {
-        return Err(Problem::value("/weight", "a weight is 1 at least"));
+        return Err(ProblemDetails::value("/weight", "a weight is 1 at least"));
     }
     exists_priority(body.priority, || "/priority".into())?;
     if body.place.is_some() {
@@ -119,19 +122,19 @@ pub(super) fn check(app: &App, body: &wire::CoflowBody) -> Reply<Content> {
             .into_iter()
             .find(|g| !g.1);
         let both = |key: &str| {
-            Problem::value(
+            ProblemDetails::value(
                 format!("/{key}"),
                 "what is sent follows from `place`: leave one of the two out",
             )
         };
         if body.priority.is_some() {
-            return Err(Problem::value(
+            return Err(ProblemDetails::value(
                 "/priority",
                 "of a shuffle that is to be placed, the priority is said when it is confirmed",
             ));
         }
         if !body.types.is_empty() {
-            return Err(Problem::value(
+            return Err(ProblemDetails::value(
                 "/types",
                 "of a shuffle that is to be placed, the types are said when it is confirmed",
             ));
@@ -146,17 +149,17 @@ pub(super) fn check(app: &App, body: &wire::CoflowBody) -> Reply<Content> {
     }
     let topology = &app.handle.topology;
     match (body.pairs.is_empty(), body.flows.is_empty()) {
-        (true, true) => Err(Problem::value(
+        (true, true) => Err(ProblemDetails::value(
             "/pairs",
             "a coflow has at least one pair of racks, or one of `flows`",
         )),
         (false, false) => {
-            Err(Problem::value("/pairs", "pairs follow from `flows`: give one of the two"))
+            Err(ProblemDetails::value("/pairs", "pairs follow from `flows`: give one of the two"))
         }
         (false, true) => {
             let pairs = check_pairs(&body.pairs, topology.rack_count())?;
             if !body.types.is_empty() {
-                return Err(Problem::value(
+                return Err(ProblemDetails::value(
                     "/types",
                     "types are of flows between hosts: give `flows` instead of `pairs`",
                 ));
@@ -188,7 +191,7 @@ pub(super) fn check(app: &App, body: &wire::CoflowBody) -> Reply<Content> {
 fn check_types(types: &[wire::SwitchTier], topology: &Topology) -> Reply<Types> {
     let types = Types(types.iter().map(|&t| t.into()).collect());
     possible(topology, &types)
-        .map_err(|(what, allowed)| Problem::value("/types", format!("{what}: {allowed}")))?;
+        .map_err(|(what, allowed)| ProblemDetails::value("/types", format!("{what}: {allowed}")))?;
     Ok(types)
 }
 
@@ -198,13 +201,13 @@ fn check_pairs(pairs: &[wire::PairBody], racks: usize) -> Reply<Vec<RackBytes>> 
         exists("rack", p.from.0, racks, || format!("/pairs/{k}/from"))?;
         exists("rack", p.to.0, racks, || format!("/pairs/{k}/to"))?;
         if p.from == p.to {
-            return Err(Problem::value(
+            return Err(ProblemDetails::value(
                 format!("/pairs/{k}/to"),
                 "a rack's own traffic does not leave it",
             ));
         }
         if !seen.insert((p.from, p.to)) {
-            return Err(Problem::value(
+            return Err(ProblemDetails::value(
                 format!("/pairs/{k}"),
                 format!("the pair {} -> {} is listed twice", p.from.0, p.to.0),
             ));
@@ -216,7 +219,7 @@ fn check_pairs(pairs: &[wire::PairBody], racks: usize) -> Reply<Vec<RackBytes>> 
 
 fn check_flows(flows: &[wire::Flow], topology: &Topology) -> Reply<Vec<FlowSpec>> {
     if flows.len() > MAX_FLOWS {
-        return Err(Problem::value(
+        return Err(ProblemDetails::value(
             "/flows",
             format!("{} flows: at most {MAX_FLOWS}", flows.len()),
         ));
@@ -224,11 +227,11 @@ fn check_flows(flows: &[wire::Flow], topology: &Topology) -> Reply<Vec<FlowSpec>
     let (mut total, mut all) = (0, Vec::with_capacity(flows.len()));
     for (k, f) in flows.iter().enumerate() {
         let host = |h: wire::HostRef, key| {
-            h.find(topology).map_err(|why| Problem::value(format!("/flows/{k}/{key}"), why))
+            h.find(topology).map_err(|why| ProblemDetails::value(format!("/flows/{k}/{key}"), why))
         };
         let (from, to) = (host(f.from, "from")?, host(f.to, "to")?);
         if from == to {
-            return Err(Problem::value(
+            return Err(ProblemDetails::value(
                 format!("/flows/{k}/to"),
                 "a host's own bytes do not leave it",
             ));
@@ -257,14 +260,14 @@ pub(super) fn exists(
     if known {
         Ok(())
     } else {
-        Err(Problem::value(pointer(), format!("no {what} {number}: {}", those())))
+        Err(ProblemDetails::value(pointer(), format!("no {what} {number}: {}", those())))
     }
 }
 
 fn add_bytes(list: &str, k: usize, bytes: u64, total: &mut u64) -> Reply<()> {
     *total = total.saturating_add(bytes);
     if bytes == 0 || *total > MAX_BYTES {
-        return Err(Problem::value(
+        return Err(ProblemDetails::value(
             format!("/{list}/{k}/bytes"),
             format!("1 to {MAX_BYTES} bytes, all {list} together"),
         ));
@@ -273,31 +276,31 @@ fn add_bytes(list: &str, k: usize, bytes: u64, total: &mut u64) -> Reply<()> {
 }
 
 /// How long the proposal of a request is held.
-pub(super) fn hold(place: Option<&Place>) -> Span {
+pub(super) fn hold(place: Option<&PlaceRequest>) -> Span {
     place.and_then(|p| p.hold_ns).map_or(HOLD, |l| Span(l.0))
 }
 
 /// The placement request of a body.
-pub(super) fn request(app: &App, place: &Place) -> Reply<PlacementRequest> {
+pub(super) fn request(app: &App, place: &PlaceRequest) -> Reply<PlacementRequest> {
     let maps = maps(app, place)?;
     ahead("ready_ns", Some(place.ready_ns))?;
     ahead("deadline_ns", place.deadline_ns)?;
     let hold = hold(Some(place));
     if !(HOLDS.0..=HOLDS.1).contains(&hold) {
-        return Err(Problem::value(
+        return Err(ProblemDetails::value(
             "/place/hold_ns",
             format!("{} to {} (in ns: {} to {})", HOLDS.0, HOLDS.1, HOLDS.0.0, HOLDS.1.0),
         ));
     }
     let shuffle = match (&place.reduces, place.tasks) {
         (Some(_), Some(_)) => {
-            return Err(Problem::value(
+            return Err(ProblemDetails::value(
                 "/place/tasks",
                 "`reduces` has the tasks already: leave one of the two out",
             ));
         }
         (None, None) => {
-            return Err(Problem::value(
+            return Err(ProblemDetails::value(
                 "/place",
                 "where the reduce tasks are (`reduces`), or how many are to be placed (`tasks`)",
             ));
@@ -319,7 +322,7 @@ fn ahead(key: &str, ns: Option<wire::Length>) -> Reply<()> {
     if fits {
         Ok(())
     } else {
-        Err(Problem::value(
+        Err(ProblemDetails::value(
             format!("/place/{key}"),
             format!("at most {MAX_AHEAD} (in ns: {})", MAX_AHEAD.0),
         ))
@@ -335,14 +338,17 @@ fn rack(
 ) -> Reply<RackId> {
     exists("rack", rack, app.handle.topology.rack_count(), || pointer.clone())?;
     if !seen.insert(rack) {
-        return Err(Problem::value(pointer, format!("rack {rack} is listed twice")));
+        return Err(ProblemDetails::value(pointer, format!("rack {rack} is listed twice")));
     }
     Ok(RackId(rack))
 }
 
-fn maps(app: &App, place: &Place) -> Reply<Vec<(RackId, Bytes)>> {
+fn maps(app: &App, place: &PlaceRequest) -> Reply<Vec<(RackId, Bytes)>> {
     if place.maps.is_empty() {
-        return Err(Problem::value("/place/maps", "a shuffle has at least one sending rack"));
+        return Err(ProblemDetails::value(
+            "/place/maps",
+            "a shuffle has at least one sending rack",
+        ));
     }
     let (mut seen, mut total) = (BTreeSet::new(), 0u64);
     let one = |(k, m): (usize, &wire::RackOutput)| {
@@ -350,7 +356,7 @@ fn maps(app: &App, place: &Place) -> Reply<Vec<(RackId, Bytes)>> {
         total = total.saturating_add(m.bytes.0);
         let fits = m.bytes.0 > 0 && total <= MAX_BYTES;
         let wrong = || {
-            Problem::value(
+            ProblemDetails::value(
                 format!("/place/maps/{k}/bytes"),
                 format!("1 to {MAX_BYTES} bytes, all racks together"),
             )
@@ -360,7 +366,11 @@ fn maps(app: &App, place: &Place) -> Reply<Vec<(RackId, Bytes)>> {
     place.maps.iter().enumerate().map(one).collect()
 }
 
-fn placed(app: &App, place: &Place, reduces: &[wire::PlacedTasks]) -> Reply<Vec<(RackId, u32)>> {
+fn placed(
+    app: &App,
+    place: &PlaceRequest,
+    reduces: &[wire::PlacedTasks],
+) -> Reply<Vec<(RackId, u32)>> {
     for (given, key) in [
         (place.slots.is_some(), "slots"),
         (place.allowed.is_some(), "allowed"),
@@ -369,21 +379,24 @@ fn placed(app: &App, place: &Place, reduces: &[wire::PlacedTasks]) -> Reply<Vec<
         (place.maps.iter().any(|m| !m.by_task.is_empty()), "maps"),
     ] {
         if given {
-            return Err(Problem::value(
+            return Err(ProblemDetails::value(
                 format!("/place/{key}"),
                 "is for tasks that are to be placed: only with `tasks`",
             ));
         }
     }
     if reduces.is_empty() {
-        return Err(Problem::value("/place/reduces", "a shuffle has at least one reduce task"));
+        return Err(ProblemDetails::value(
+            "/place/reduces",
+            "a shuffle has at least one reduce task",
+        ));
     }
     let (mut seen, mut total) = (BTreeSet::new(), 0u32);
     let one = |(k, r): (usize, &wire::PlacedTasks)| {
         let at = rack(app, r.rack, format!("/place/reduces/{k}/rack"), &mut seen)?;
         total = total.saturating_add(r.tasks);
         let wrong = || {
-            Problem::value(
+            ProblemDetails::value(
                 format!("/place/reduces/{k}/tasks"),
                 format!("1 to {MAX_TASKS} tasks, all racks together"),
             )
@@ -393,12 +406,20 @@ fn placed(app: &App, place: &Place, reduces: &[wire::PlacedTasks]) -> Reply<Vec<
     reduces.iter().enumerate().map(one).collect()
 }
 
-fn open(app: &App, place: &Place, maps: Vec<(RackId, Bytes)>, reduces: u32) -> Reply<ShuffleSpec> {
+fn open(
+    app: &App,
+    place: &PlaceRequest,
+    maps: Vec<(RackId, Bytes)>,
+    reduces: u32,
+) -> Reply<ShuffleSpec> {
     if !(1..=MAX_TASKS).contains(&reduces) {
-        return Err(Problem::value("/place/tasks", format!("1 to {MAX_TASKS} reduce tasks")));
+        return Err(ProblemDetails::value(
+            "/place/tasks",
+            format!("1 to {MAX_TASKS} reduce tasks"),
+        ));
     }
     if place.at_most == Some(0) {
-        return Err(Problem::value("/place/at_most", "1 at least"));
+        return Err(ProblemDetails::value("/place/at_most", "1 at least"));
     }
     let mut free = match &place.slots {
         Some(slots) => given(app, slots)?,
@@ -427,8 +448,9 @@ fn open(app: &App, place: &Place, maps: Vec<(RackId, Bytes)>, reduces: u32) -> R
 }
 
 /// For each map rack: what every reduce task reads of it; empty if all read the same.
-fn by_task(place: &Place, tasks: u32) -> Reply<Vec<Vec<Bytes>>> {
-    let wrong = |k: usize, why: String| Problem::value(format!("/place/maps/{k}/by_task"), why);
+fn by_task(place: &PlaceRequest, tasks: u32) -> Reply<Vec<Vec<Bytes>>> {
+    let wrong =
+        |k: usize, why: String| ProblemDetails::value(format!("/place/maps/{k}/by_task"), why);
     if place.maps.iter().all(|m| m.by_task.is_empty()) {
         return Ok(vec![]);
     }
@@ -470,7 +492,7 @@ fn given(app: &App, slots: &[wire::RackSlots]) -> Reply<Vec<Vec<Span>>> {
         for (ns, count, pointer) in times {
             total = total.saturating_add(count);
             if total > MAX_TASKS {
-                return Err(Problem::value(
+                return Err(ProblemDetails::value(
                     pointer,
                     format!("at most {MAX_TASKS} slots, all racks together"),
                 ));

@@ -5,7 +5,7 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 
 use super::body;
-use crate::api::problem::{Body, Problem, Reply};
+use crate::api::problem::{Body, ProblemDetails, Reply};
 use crate::api::state::App;
 use crate::api::wire;
 use crate::control::Event;
@@ -27,7 +27,7 @@ pub async fn list(State(app): State<App>) -> Json<wire::Circuits> {
 #[utoipa::path(
     get, path = "/api/v1/circuits/{plane}/{input}", operation_id = "getCircuit", tag = "circuits",
     params(("plane" = wire::PlaneRef, Path, description = "The plane"), ("input" = wire::RackRef, Path, description = "Sending rack")),
-    responses((status = 200, body = wire::Circuit), (status = 404, body = Problem, description = "No such port, or it is dark"))
+    responses((status = 200, body = wire::Circuit), (status = 404, body = ProblemDetails, description = "No such port, or it is dark"))
 )]
 pub async fn get(
     State(app): State<App>,
@@ -38,7 +38,7 @@ pub async fn get(
     let of_port = s.circuits.iter().filter(|c| c.plane == plane && c.input == input);
     let found = of_port.min_by_key(|c| (c.state != CircuitState::Up, c.up_from));
     found.map(|c| Json(c.into())).ok_or_else(|| {
-        Problem::not_found(format!("plane {} input {} has no circuit", plane.0, input.0))
+        ProblemDetails::not_found(format!("plane {} input {} has no circuit", plane.0, input.0))
     })
 }
 
@@ -49,8 +49,8 @@ pub async fn get(
     request_body = wire::CircuitBody,
     responses(
         (status = 204, description = "The port is held for this circuit; it gets light with the next decision"),
-        (status = 404, body = Problem, description = "No such port"),
-        (status = 409, body = Problem, description = "A port is held by another circuit or faulty")
+        (status = 404, body = ProblemDetails, description = "No such port"),
+        (status = 409, body = ProblemDetails, description = "A port is held by another circuit or faulty")
     )
 )]
 pub async fn put(
@@ -72,7 +72,7 @@ pub async fn put(
     request_body = wire::ConfigurationBody,
     responses(
         (status = 204, description = "The ports are held for these circuits; they get light with the next decision, all at once"),
-        (status = 409, body = Problem, description = "Two circuits need one port, or a port is faulty; nothing is changed")
+        (status = 409, body = ProblemDetails, description = "Two circuits need one port, or a port is faulty; nothing is changed")
     )
 )]
 pub async fn replace(
@@ -99,7 +99,7 @@ fn output(
 ) -> Reply<RackId> {
     body::exists("rack", output, app.handle.topology.rack_count(), &at)?;
     if output == input.0 {
-        return Err(Problem::value(
+        return Err(ProblemDetails::value(
             at(),
             format!("plane {} does not join rack {output} with itself", plane.0),
         ));
@@ -111,7 +111,7 @@ fn output(
 #[utoipa::path(
     delete, path = "/api/v1/circuits/{plane}/{input}", operation_id = "releaseCircuit", tag = "circuits",
     params(("plane" = wire::PlaneRef, Path, description = "The plane"), ("input" = wire::RackRef, Path, description = "Sending rack")),
-    responses((status = 204, description = "The port is the policy's again"), (status = 404, body = Problem, description = "No such circuit set by hand"))
+    responses((status = 204, description = "The port is the policy's again"), (status = 404, body = ProblemDetails, description = "No such circuit set by hand"))
 )]
 pub async fn delete(
     State(app): State<App>,

@@ -8,12 +8,12 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use tokio::sync::MutexGuard;
 
-use super::body::{self, Content, Trial, check};
+use super::body::{self, Content, DryRun, check};
 use super::launch;
-use super::proposals::{self, Draft};
+use super::proposals::{self, ProposalDraft};
 use super::resource::{FORGOTTEN, chosen_id, created, missing, name, parse_id, view};
-use crate::api::problem::{Body, Problem, Reply};
-use crate::api::state::{self, App, Ledger};
+use crate::api::problem::{Body, ProblemDetails, Reply};
+use crate::api::state::{self, App, GivenIds};
 use crate::api::wire::{self, CoflowState};
 use crate::control::Event;
 
@@ -24,7 +24,7 @@ const MAX_CHOSEN: u32 = 1 << 31;
 
 /// One coflow with its progress, and of one that is sent here that of its flows.
 #[utoipa::path(get, path = "/api/v1/coflows/{id}", operation_id = "getCoflow", tag = "coflows", params(("id" = u32, Path, description = "Its number")),
-    responses((status = 200, body = wire::Coflow), (status = 410, body = Problem, description = "It is over and forgotten, or its proposal was taken back")))]
+    responses((status = 200, body = wire::Coflow), (status = 410, body = ProblemDetails, description = "It is over and forgotten, or its proposal was taken back")))]
 pub async fn get(State(app): State<App>, Path(id): Path<String>) -> Reply<Json<wire::Coflow>> {
     let id = parse_id(&id)?;
     view(&app, id).map(Json).ok_or_else(|| missing(&app, id))
@@ -33,19 +33,19 @@ pub async fn get(State(app): State<App>, Path(id): Path<String>) -> Reply<Json<w
 /// Declares a coflow, or with `place` has one proposed; its id is the next one free. With an
 /// `Idempotency-Key`, asking again makes no second one.
 #[utoipa::path(post, path = "/api/v1/coflows", operation_id = "createCoflow", tag = "coflows", request_body = wire::CoflowBody,
-    params(Trial, ("Idempotency-Key" = Option<String>, Header, description = "1 to 128 characters of the client's choice")),
+    params(DryRun, ("Idempotency-Key" = Option<String>, Header, description = "1 to 128 characters of the client's choice")),
     responses(
         (status = 200, body = wire::Proposal, description = "With `dryRun=true`: what would be proposed"),
         (status = 201, body = wire::Coflow, description = "Declared, or proposed", headers(("Location" = String, description = "Where it is"))),
-        (status = 409, body = Problem, description = "`send` is asked, and this daemon sends nothing")
+        (status = 409, body = ProblemDetails, description = "`send` is asked, and this daemon sends nothing")
     ))]
 pub async fn post(
     State(app): State<App>,
-    trial: Result<Query<Trial>, axum::extract::rejection::QueryRejection>,
+    trial: Result<Query<DryRun>, axum::extract::rejection::QueryRejection>,
     headers: HeaderMap,
     body: Body<wire::CoflowBody>,
 ) -> Reply<Response> {
-    let Query(Trial { dry_run }) = trial.map_err(|e| Problem::query(&e))?;
+    let Query(DryRun { dry_run }) = trial.map_err(|e| ProblemDetails::query(&e))?;
     let key = idempotency_key(&headers)?;
     if dry_run {
         let content = check(&app, &body.value)?;
@@ -55,12 +55,12 @@ pub async fn post(
         return Ok(Json(wire::Proposal::new(&draft.proposal, draft.snapshot.now)).into_response());
     }
     let (mut ledger, content, draft) = match turn(&app, key.as_deref(), &body).await? {
-        Turn::Replayed(response) => return Ok(response),
-        Turn::New(ledger, content, draft) => (ledger, content, draft),
+        CoflowCreation::Replayed(response) => return Ok(response),
+        CoflowCreation::New(ledger, content, draft) => (ledger, content, draft),
     };
     let id = ledger
         .next_id(&app.snapshot(), app.last_own())
-        .ok_or_else(|| Problem::new(StatusCode::CONFLICT, "all coflow ids are used up"))?;
+        .ok_or_else(|| ProblemDetails::new(StatusCode::CONFLICT, "all coflow ids are used up"))?;
     // First the key: after a kill a key whose coflow was not made counts for nothing, and a coflow
     // whose key is unknown could be made twice.
     let kept = key.map(|key| state::key(key, &body.raw, id));
@@ -75,9 +75,9 @@ pub async fn post(
 
 /// The right to make a coflow, with the proposal that it shall be; or what became of the same
 /// request before.
-enum Turn<'a> {
+enum CoflowCreation<'a> {
     Replayed(Response),
-    New(MutexGuard<'a, Ledger>, Content, Option<Draft>),
+    New(MutexGuard<'a, GivenIds>, Content, Option<ProposalDraft>),
 }
 
 /// Waits for its turn. A proposal is computed before, while others have theirs; again if the
@@ -87,14 +87,14 @@ async fn turn<'a>(
     app: &'a App,
     key: Option<&str>,
     body: &Body<wire::CoflowBody>,
-) -> Reply<Turn<'a>> {
+) -> Reply<CoflowCreation<'a>> {
     let ledger = app.ledger.lock().await;
     if let Some(response) = replayed(app, &ledger, key, body)? {
-        return Ok(Turn::Replayed(response));
+        return Ok(CoflowCreation::Replayed(response));
     }
     let content = check(app, &body.value)?;
     if body.value.place.is_none() {
-        return Ok(Turn::New(ledger, content, None));
+        return Ok(CoflowCreation::New(ledger, content, None));
     }
     drop(ledger);
     let question = proposals::question(app, &body.value, &content.pairs)?;
@@ -102,30 +102,30 @@ async fn turn<'a>(
         let draft = proposals::propose(app, &question).await?;
         let ledger = app.ledger.lock().await;
         if let Some(response) = replayed(app, &ledger, key, body)? {
-            return Ok(Turn::Replayed(response));
+            return Ok(CoflowCreation::Replayed(response));
         }
         if draft.holds(app) {
-            return Ok(Turn::New(ledger, content, Some(draft)));
+            return Ok(CoflowCreation::New(ledger, content, Some(draft)));
         }
     }
     let ledger = app.ledger.lock().await;
     if let Some(response) = replayed(app, &ledger, key, body)? {
-        return Ok(Turn::Replayed(response));
+        return Ok(CoflowCreation::Replayed(response));
     }
     let draft = proposals::propose(app, &question).await?;
-    Ok(Turn::New(ledger, content, Some(draft)))
+    Ok(CoflowCreation::New(ledger, content, Some(draft)))
 }
 
 /// What became of a request with this key, if there was one.
 fn replayed(
     app: &App,
-    ledger: &Ledger,
+    ledger: &GivenIds,
     key: Option<&str>,
     body: &Body<wire::CoflowBody>,
 ) -> Reply<Option<Response>> {
     let Some((id, same)) = key.and_then(|k| ledger.kept(k, &body.raw)) else { return Ok(None) };
     if !same {
-        return Err(Problem::new(
+        return Err(ProblemDetails::new(
             StatusCode::UNPROCESSABLE_ENTITY,
             "this Idempotency-Key came with another body before",
         ));
@@ -133,7 +133,7 @@ fn replayed(
     let Some(coflow) = view(app, id) else {
         let why =
             format!("the coflow {} that came of this Idempotency-Key is gone: {FORGOTTEN}", id.0);
-        return Err(Problem::new(StatusCode::GONE, why));
+        return Err(ProblemDetails::new(StatusCode::GONE, why));
     };
     let mut response = created(coflow);
     response
@@ -148,7 +148,7 @@ fn replayed(
     responses(
         (status = 200, body = wire::Coflow, description = "It was there already"),
         (status = 201, body = wire::Coflow, description = "Declared", headers(("Location" = String, description = "Where it is"))),
-        (status = 409, body = Problem, description = "The id is in use, or is for the workload that the daemon runs")
+        (status = 409, body = ProblemDetails, description = "The id is in use, or is for the workload that the daemon runs")
     ))]
 pub async fn put(
     State(app): State<App>,
@@ -157,12 +157,12 @@ pub async fn put(
 ) -> Reply<Response> {
     let id = chosen_id(&id, MAX_CHOSEN)?;
     if body.value.place.is_some() {
-        return Err(Problem::value("/place", "a placement is proposed by POST"));
+        return Err(ProblemDetails::value("/place", "a placement is proposed by POST"));
     }
-    let mut ledger: MutexGuard<'_, Ledger> = app.ledger.lock().await;
+    let mut ledger: MutexGuard<'_, GivenIds> = app.ledger.lock().await;
     let content = check(&app, &body.value)?;
     if let Some(there) = view(&app, id) {
-        let mut asked: Vec<wire::Pair> = content.pairs.iter().map(Into::into).collect();
+        let mut asked: Vec<wire::RackPair> = content.pairs.iter().map(Into::into).collect();
         asked.sort_by_key(|p| (p.from, p.to));
         // Priorities may have changed since.
         let asked_flows = content.flows.iter().map(|f| (f.from.0, f.to.0, f.bytes.0));
@@ -177,13 +177,13 @@ pub async fn put(
         return if same {
             Ok(Json(there).into_response())
         } else {
-            Err(Problem::new(StatusCode::CONFLICT, detail))
+            Err(ProblemDetails::new(StatusCode::CONFLICT, detail))
         };
     }
     if let Some(last) = app.last_own().filter(|&last| id <= last) {
         let detail =
             format!("the numbers up to {} are for the workload that this daemon runs", last.0);
-        return Err(Problem::new(StatusCode::CONFLICT, detail));
+        return Err(ProblemDetails::new(StatusCode::CONFLICT, detail));
     }
     let made = launch::declare(&app, id, &body.value, content).await?;
     ledger.took(id);
@@ -196,8 +196,8 @@ pub async fn put(
     params(("id" = u32, Path, description = "Its number")),
     responses(
         (status = 200, body = wire::Coflow, description = "As it is now"),
-        (status = 409, body = Problem, description = "It has not begun, or is over, or its flows are not sent here"),
-        (status = 410, body = Problem, description = "It is over and forgotten")
+        (status = 409, body = ProblemDetails, description = "It has not begun, or is over, or its flows are not sent here"),
+        (status = 410, body = ProblemDetails, description = "It is over and forgotten")
     ))]
 pub async fn patch(
     State(app): State<App>,
@@ -213,12 +213,12 @@ pub async fn patch(
             "coflow {} is proposed and has not begun: say its priority when it is confirmed",
             id.0
         );
-        return Err(Problem::new(StatusCode::CONFLICT, detail));
+        return Err(ProblemDetails::new(StatusCode::CONFLICT, detail));
     }
     if there.flows.is_none() && !body.value.flows.is_empty() {
         let detail =
             format!("no flow of coflow {} is sent here: its sender marks its packets", id.0);
-        return Err(Problem::new(StatusCode::CONFLICT, detail));
+        return Err(ProblemDetails::new(StatusCode::CONFLICT, detail));
     }
     let change = body::change(&body.value, there.flows.as_ref().map_or(0, Vec::len))?;
     app.tell(Event::CoflowPrioritised { id, change }).await?;
@@ -228,8 +228,8 @@ pub async fn patch(
 /// Takes a coflow back: what it has not sent is not scheduled any more, and what is sent here is
 /// broken off.
 #[utoipa::path(delete, path = "/api/v1/coflows/{id}", operation_id = "cancelCoflow", tag = "coflows", params(("id" = u32, Path, description = "Its number")),
-    responses((status = 204, description = "Taken back"), (status = 409, body = Problem, description = "It is over"),
-        (status = 410, body = Problem, description = "Its proposal was not confirmed in time")))]
+    responses((status = 204, description = "Taken back"), (status = 409, body = ProblemDetails, description = "It is over"),
+        (status = 410, body = ProblemDetails, description = "Its proposal was not confirmed in time")))]
 pub async fn delete(State(app): State<App>, Path(id): Path<String>) -> Reply<StatusCode> {
     let id = parse_id(&id)?;
     // A coflow that is being made is sent before it is taken back.
@@ -254,8 +254,8 @@ pub async fn delete(State(app): State<App>, Path(id): Path<String>) -> Reply<Sta
     params(("id" = u32, Path, description = "Its number")),
     responses(
         (status = 200, body = wire::Coflow, description = "It has finished, or had before"),
-        (status = 409, body = Problem, description = "It was never confirmed, or this daemon sends it"),
-        (status = 410, body = Problem, description = "It was taken back, or is over and forgotten")
+        (status = 409, body = ProblemDetails, description = "It was never confirmed, or this daemon sends it"),
+        (status = 410, body = ProblemDetails, description = "It was taken back, or is over and forgotten")
     ))]
 pub async fn finish(State(app): State<App>, Path(id): Path<String>) -> Reply<Json<wire::Coflow>> {
     let id = parse_id(&id)?;
@@ -266,10 +266,13 @@ pub async fn finish(State(app): State<App>, Path(id): Path<String>) -> Reply<Jso
         CoflowState::Active => {}
         CoflowState::Finished => return Ok(Json(there)),
         CoflowState::Cancelled => {
-            return Err(Problem::new(StatusCode::GONE, format!("coflow {} was taken back", id.0)));
+            return Err(ProblemDetails::new(
+                StatusCode::GONE,
+                format!("coflow {} was taken back", id.0),
+            ));
         }
         CoflowState::Proposed | CoflowState::Expired => {
-            return Err(Problem::new(
+            return Err(ProblemDetails::new(
                 StatusCode::CONFLICT,
                 format!("coflow {} is proposed, and was never confirmed", id.0),
             ));
@@ -286,6 +289,7 @@ pub async fn finish(State(app): State<App>, Path(id): Path<String>) -> Reply<Jso
 fn idempotency_key(headers: &HeaderMap) -> Reply<Option<String>> {
     let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
     let text = value.to_str().ok().filter(|t| (1..=128).contains(&t.len()));
-    text.map(|t| Some(t.to_string()))
-        .ok_or_else(|| Problem::bad("an Idempotency-Key has 1 to 128 visible ASCII characters"))
+    text.map(|t| Some(t.to_string())).ok_or_else(|| {
+        ProblemDetails::bad("an Idempotency-Key has 1 to 128 visible ASCII characters")
+    })
 }

@@ -11,25 +11,25 @@ use futures_util::stream::{self, Stream};
 use serde::Deserialize;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
-use crate::api::problem::{Problem, Reply};
+use crate::api::problem::{ProblemDetails, Reply};
 use crate::api::state::App;
 use crate::api::wire;
 
 /// What a client wants of the event log.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Wanted {
+pub struct EventsQuery {
     /// Names of events, with commas between them.
     types: Option<String>,
 }
 
-impl Wanted {
+impl EventsQuery {
     /// The names; all if none are given.
-    fn names(self) -> Result<Vec<&'static str>, Problem> {
+    fn names(self) -> Result<Vec<&'static str>, ProblemDetails> {
         let Some(types) = self.types else { return Ok(wire::What::NAMES.to_vec()) };
         let find = |name: &str| {
             let known = || {
-                Problem::bad(format!(
+                ProblemDetails::bad(format!(
                     "types: no event is called `{name}`: {}",
                     wire::What::NAMES.join(", ")
                 ))
@@ -47,26 +47,27 @@ impl Wanted {
 #[utoipa::path(get, path = "/api/v1/events", operation_id = "streamEvents", tag = "events",
     params(("types" = Option<String>, Query, description = "Names of events (`event`), with commas between them: only these"),
         ("Last-Event-ID" = Option<u64>, Header, description = "The last event that the client has")),
-    responses((status = 200, content_type = "text/event-stream", body = wire::Record), (status = 503, body = Problem, description = "Too many follow the events already")))]
+    responses((status = 200, content_type = "text/event-stream", body = wire::Record), (status = 503, body = ProblemDetails, description = "Too many follow the events already")))]
 pub async fn stream(
     State(app): State<App>,
-    wanted: Result<Query<Wanted>, QueryRejection>,
+    wanted: Result<Query<EventsQuery>, QueryRejection>,
     headers: HeaderMap,
 ) -> Reply<Sse<impl Stream<Item = Result<Event, Infallible>>>> {
-    let Query(wanted) = wanted.map_err(|e| Problem::query(&e))?;
+    let Query(wanted) = wanted.map_err(|e| ProblemDetails::query(&e))?;
     let types = wanted.names()?;
     let newest = app.log.newest();
     let last = match headers.get("last-event-id") {
         None => *newest.borrow(),
         Some(v) => {
             let id = v.to_str().ok().and_then(|t| t.parse::<u64>().ok());
-            let id = id.ok_or_else(|| Problem::bad("Last-Event-ID is the number of an event"))?;
+            let id =
+                id.ok_or_else(|| ProblemDetails::bad("Last-Event-ID is the number of an event"))?;
             // A number from before a restart: what came since is all there is.
             newest.borrow().map(|n| n.min(id))
         }
     };
     let room = app.door.stream()?;
-    let reader = Reader {
+    let reader = EventReader {
         _room: room,
         stopping: app.stopping.clone(),
         app,
@@ -81,7 +82,7 @@ pub async fn stream(
 }
 
 /// One client's place in the log.
-struct Reader {
+struct EventReader {
     _room: OwnedSemaphorePermit,
     app: App,
     newest: watch::Receiver<Option<u64>>,
@@ -92,7 +93,7 @@ struct Reader {
     ended: bool,
 }
 
-impl Reader {
+impl EventReader {
     /// The next event; once the server stops, what is left, then `end`, then `None`.
     async fn next(&mut self) -> Option<Event> {
         loop {

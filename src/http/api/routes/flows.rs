@@ -11,7 +11,7 @@ use futures_util::stream;
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
-use crate::api::problem::{Problem, Reply};
+use crate::api::problem::{ProblemDetails, Reply};
 use crate::api::state::App;
 use crate::api::wire;
 use crate::ids::{CoflowId, FlowId};
@@ -21,7 +21,7 @@ use crate::units;
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
-pub struct Filter {
+pub struct FlowsQuery {
     /// Those that have not arrived: no others are listed.
     #[serde(default)]
     #[param(inline)]
@@ -40,13 +40,13 @@ pub enum FlowState {
 
 /// What the flows that Heliostat sends have still to send, by coflow, then flow: one request for
 /// all that a scheduler decides by.
-#[utoipa::path(get, path = "/api/v1/flows", operation_id = "listFlows", tag = "coflows", params(Filter),
+#[utoipa::path(get, path = "/api/v1/flows", operation_id = "listFlows", tag = "coflows", params(FlowsQuery),
     responses((status = 200, body = wire::OpenFlows)))]
 pub async fn list(
     State(app): State<App>,
-    filter: Result<Query<Filter>, QueryRejection>,
+    filter: Result<Query<FlowsQuery>, QueryRejection>,
 ) -> Reply<Response> {
-    filter.map_err(|e| Problem::query(&e))?;
+    filter.map_err(|e| ProblemDetails::query(&e))?;
     let left = app.sender.as_ref().map(|s| s.left()).unwrap_or_default();
     let begin = format!("{{\"now_ns\":{},\"coflows\":[", app.snapshot().now.0);
     let coflows = left

@@ -10,11 +10,11 @@ use subtle::ConstantTimeEq;
 
 use crate::api::UNGUARDED;
 use crate::api::page;
-use crate::api::problem::{Problem, Reply};
+use crate::api::problem::{ProblemDetails, Reply};
 
 /// Rules by which requests are let in.
 #[derive(Clone, Debug)]
-pub struct Guard {
+pub struct RequestGuard {
     /// Whether a socket's file mode has decided already.
     open: bool,
     /// May do everything.
@@ -23,7 +23,7 @@ pub struct Guard {
     read_token: Option<String>,
 }
 
-impl Guard {
+impl RequestGuard {
     /// Lets every request in: on a unix socket, the file's mode decides.
     pub fn open() -> Self {
         Self { open: true, token: None, read_token: None }
@@ -40,7 +40,7 @@ impl Guard {
             return Ok(());
         }
         if !method.is_safe() && is_foreign(headers) {
-            return Err(Problem::new(
+            return Err(ProblemDetails::new(
                 StatusCode::FORBIDDEN,
                 "a page of another site may not change anything here",
             ));
@@ -53,7 +53,7 @@ impl Guard {
             return if named {
                 Ok(())
             } else {
-                Err(Problem::new(StatusCode::MISDIRECTED_REQUEST, detail))
+                Err(ProblemDetails::new(StatusCode::MISDIRECTED_REQUEST, detail))
             };
         }
         // So that the page can ask for the token.
@@ -69,10 +69,11 @@ impl Guard {
         match (is(&self.token), is(&self.read_token)) {
             (true, _) => Ok(()),
             (_, true) if method.is_safe() => Ok(()),
-            (_, true) => {
-                Err(Problem::new(StatusCode::FORBIDDEN, "this token may read, and change nothing"))
-            }
-            _ => Err(Problem::new(
+            (_, true) => Err(ProblemDetails::new(
+                StatusCode::FORBIDDEN,
+                "this token may read, and change nothing",
+            )),
+            _ => Err(ProblemDetails::new(
                 StatusCode::UNAUTHORIZED,
                 "this address needs `Authorization: Bearer <token>`",
             )),
@@ -119,7 +120,11 @@ fn is_local(host: &str) -> bool {
 }
 
 /// Checks every request before its route.
-pub async fn check(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
+pub async fn check(
+    State(guard): State<Arc<RequestGuard>>,
+    request: Request,
+    next: Next,
+) -> Response {
     match guard.admits(request.method(), request.headers(), request.uri().path()) {
         Ok(()) => next.run(request).await,
         Err(problem) => {
@@ -167,7 +172,7 @@ mod tests {
         }
     }
 
-    fn status(guard: &Guard, method: Method, headers: &[(&str, &[u8])]) -> u16 {
+    fn status(guard: &RequestGuard, method: Method, headers: &[(&str, &[u8])]) -> u16 {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.append(
@@ -180,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_host_that_is_not_ours_in_any_spelling_is_refused() {
-        let guard = Guard::tcp(None, None);
+        let guard = RequestGuard::tcp(None, None);
         for (hosts, expected) in [
             (vec![&b"localhost"[..]], 200),
             (vec![b"LOCALHOST"], 200),
@@ -204,7 +209,10 @@ mod tests {
             ("origin", b"\xe9"),
             ("sec-fetch-site", b"cross-site"),
         ];
-        for guard in [Guard::tcp(None, None), Guard::tcp(Some("0123456789abcdef".into()), None)] {
+        for guard in [
+            RequestGuard::tcp(None, None),
+            RequestGuard::tcp(Some("0123456789abcdef".into()), None),
+        ] {
             let token = ("authorization", &b"bearer 0123456789abcdef"[..]);
             for f in foreign {
                 assert_eq!(status(&guard, Method::POST, &[host, token, f]), 403, "{f:?}");
@@ -229,7 +237,7 @@ mod tests {
 
     #[test]
     fn a_token_is_asked_for_and_its_schemes_case_is_not() {
-        let guard = Guard::tcp(Some("0123456789abcdef".into()), None);
+        let guard = RequestGuard::tcp(Some("0123456789abcdef".into()), None);
         for (value, expected) in [
             ("Bearer 0123456789abcdef", 200),
             ("BEARER 0123456789abcdef", 200),

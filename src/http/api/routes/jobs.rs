@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use crate::api::problem::{Body, Problem, Reply};
+use crate::api::problem::{Body, ProblemDetails, Reply};
 use crate::api::state::App;
 use crate::api::wire;
 use crate::units::Time;
@@ -30,7 +30,7 @@ pub async fn list(
     State(app): State<App>,
     since: Result<Query<Since>, QueryRejection>,
 ) -> Reply<Json<wire::Jobs>> {
-    let Query(since) = since.map_err(|e| Problem::query(&e))?;
+    let Query(since) = since.map_err(|e| ProblemDetails::query(&e))?;
     Ok(Json(app.board.show(Time(since.after.0), app.snapshot().now)))
 }
 
@@ -38,7 +38,7 @@ pub async fn list(
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct About {
+pub struct DecisionsQuery {
     /// Only those about the job of this name or number.
     job: Option<String>,
     /// Only those about this stage, a number from 0 on.
@@ -48,15 +48,15 @@ pub struct About {
 /// Where the task scheduler that reported last put tasks, and why: what it expected of that, and
 /// what of the placements that lost. Only some placement policies say it (`joint`), and the newest
 /// 4096 decisions are kept.
-#[utoipa::path(get, path = "/api/v1/jobs/decisions", operation_id = "listDecisions", tag = "jobs", params(About),
+#[utoipa::path(get, path = "/api/v1/jobs/decisions", operation_id = "listDecisions", tag = "jobs", params(DecisionsQuery),
     responses((status = 200, body = wire::Decisions), (status = 404, description = "No such job")))]
 pub async fn decisions(
     State(app): State<App>,
-    about: Result<Query<About>, QueryRejection>,
+    about: Result<Query<DecisionsQuery>, QueryRejection>,
 ) -> Reply<Json<wire::Decisions>> {
-    let Query(about) = about.map_err(|e| Problem::query(&e))?;
+    let Query(about) = about.map_err(|e| ProblemDetails::query(&e))?;
     let found = app.board.decisions(about.job.as_deref(), about.stage, app.snapshot().now);
-    found.map(Json).map_err(|why| Problem::new(StatusCode::NOT_FOUND, why))
+    found.map(Json).map_err(|why| ProblemDetails::new(StatusCode::NOT_FOUND, why))
 }
 
 /// Takes in what a task scheduler says of its jobs. The daemon only shows it.
@@ -66,5 +66,5 @@ pub async fn report(State(app): State<App>, body: Body<wire::JobsReport>) -> Rep
     let taken = app.board.take(body.value, app.snapshot().now);
     taken
         .map(|()| StatusCode::NO_CONTENT)
-        .map_err(|why| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, why))
+        .map_err(|why| ProblemDetails::new(StatusCode::UNPROCESSABLE_ENTITY, why))
 }

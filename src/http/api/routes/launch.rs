@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 
 use super::body::{self, Content};
 use super::resource::{name, view};
-use crate::api::problem::{Problem, Reply};
+use crate::api::problem::{ProblemDetails, Reply};
 use crate::api::state::App;
 use crate::api::wire::{self, CoflowState};
 use crate::coflows::{CoflowSpec, FlowSpec, RackBytes, bounds};
@@ -124,7 +124,7 @@ async fn launch(
     {
         // It may be over already: then there is nothing to take back.
         let _ = app.tell(Event::CoflowCancelled { id, why: Some(why.clone()) }).await;
-        return Err(Problem::new(StatusCode::CONFLICT, why));
+        return Err(ProblemDetails::new(StatusCode::CONFLICT, why));
     }
     Ok(view(app, id).unwrap_or(begun))
 }
@@ -176,7 +176,7 @@ fn bound(topology: &Topology, spec: &CoflowSpec, content: &Content) -> Span {
 
 /// A coflow of which nothing has arrived.
 fn begun(app: &App, spec: &CoflowSpec, pairs: &[RackBytes], bound: Span) -> wire::Coflow {
-    let mut pairs: Vec<wire::Pair> = pairs.iter().map(Into::into).collect();
+    let mut pairs: Vec<wire::RackPair> = pairs.iter().map(Into::into).collect();
     pairs.sort_by_key(|p| (p.from, p.to));
     wire::Coflow {
         id: spec.id.0,

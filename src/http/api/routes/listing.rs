@@ -14,7 +14,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::resource::flows_of;
-use crate::api::problem::{Problem, Reply};
+use crate::api::problem::{ProblemDetails, Reply};
 use crate::api::state::App;
 use crate::api::wire::{self, CoflowState};
 use crate::control::record::{CoflowView, ProposalState, Snapshot};
@@ -27,7 +27,7 @@ const PIECE: usize = 16 << 10;
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
-pub struct Filter {
+pub struct CoflowsQuery {
     /// Only those in this state.
     #[param(inline)]
     state: Option<CoflowState>,
@@ -45,7 +45,7 @@ pub struct Filter {
     flows: Option<usize>,
 }
 
-impl Filter {
+impl CoflowsQuery {
     /// Whether it wants the coflow of this id, state and name.
     fn admits(&self, (id, state, name): (u32, CoflowState, &str)) -> bool {
         self.state.is_none_or(|s| s == state)
@@ -56,70 +56,74 @@ impl Filter {
 
 /// Where a coflow is in a snapshot.
 #[derive(Clone, Copy)]
-enum Place {
+enum ListedCoflow {
     Live(CoflowId),
     Closed(u32),
     Proposed(u32),
 }
 
 /// The coflow at a place.
-fn at(s: &Snapshot, place: Place) -> Option<wire::Coflow> {
+fn at(s: &Snapshot, place: ListedCoflow) -> Option<wire::Coflow> {
     match place {
-        Place::Live(id) => s.coflows.live.get(id).map(wire::Coflow::from),
-        Place::Closed(k) => s.coflows.closed.nth(k as usize).map(wire::Coflow::from),
-        Place::Proposed(k) => s.proposals.get(k as usize).map(|p| (&**p).into()),
+        ListedCoflow::Live(id) => s.coflows.live.get(id).map(wire::Coflow::from),
+        ListedCoflow::Closed(k) => s.coflows.closed.nth(k as usize).map(wire::Coflow::from),
+        ListedCoflow::Proposed(k) => s.proposals.get(k as usize).map(|p| (&**p).into()),
     }
 }
 
 /// What a filter asks of the coflow at a place. Nothing is copied: thousands that have ended may be
 /// remembered, and a viewer may want the open ones each second.
-fn key(s: &Snapshot, place: Place) -> Option<(u32, CoflowState, &str)> {
+fn key(s: &Snapshot, place: ListedCoflow) -> Option<(u32, CoflowState, &str)> {
     fn of(c: &CoflowView) -> (u32, CoflowState, &str) {
         (c.id.0, c.into(), &c.name)
     }
     match place {
-        Place::Live(id) => s.coflows.live.get(id).map(of),
-        Place::Closed(k) => s.coflows.closed.nth(k as usize).map(of),
-        Place::Proposed(k) => {
+        ListedCoflow::Live(id) => s.coflows.live.get(id).map(of),
+        ListedCoflow::Closed(k) => s.coflows.closed.nth(k as usize).map(of),
+        ListedCoflow::Proposed(k) => {
             s.proposals.get(k as usize).map(|p| (p.id.0, p.state.into(), &*p.name))
         }
     }
 }
 
 /// The places of the coflows that a filter admits, by id. O(n log n) for n that are remembered.
-fn places(s: &Snapshot, filter: &Filter) -> Vec<(u32, Place)> {
+fn places(s: &Snapshot, filter: &CoflowsQuery) -> Vec<(u32, ListedCoflow)> {
     let closed = s.coflows.closed.len() as u32;
-    let all: Box<dyn Iterator<Item = Place> + '_> = match filter.ended_after {
-        Some(n) => Box::new((s.coflows.closed.first_after(n) as u32..closed).map(Place::Closed)),
+    let all: Box<dyn Iterator<Item = ListedCoflow> + '_> = match filter.ended_after {
+        Some(n) => {
+            Box::new((s.coflows.closed.first_after(n) as u32..closed).map(ListedCoflow::Closed))
+        }
         None => {
             let open = |&k: &u32| s.proposals[k as usize].state != ProposalState::Confirmed;
-            let proposed = (0..s.proposals.len() as u32).filter(open).map(Place::Proposed);
+            let proposed = (0..s.proposals.len() as u32).filter(open).map(ListedCoflow::Proposed);
             Box::new(
                 s.coflows
                     .live
                     .iter()
-                    .map(|c| Place::Live(c.id))
-                    .chain((0..closed).map(Place::Closed))
+                    .map(|c| ListedCoflow::Live(c.id))
+                    .chain((0..closed).map(ListedCoflow::Closed))
                     .chain(proposed),
             )
         }
     };
-    let mut found: Vec<(u32, Place)> =
+    let mut found: Vec<(u32, ListedCoflow)> =
         all.filter_map(|p| key(s, p).filter(|k| filter.admits(*k)).map(|k| (k.0, p))).collect();
     found.sort_by_key(|f| f.0);
     found
 }
 
 /// All coflows that are open, those that ended lately, and proposals; by id.
-#[utoipa::path(get, path = "/api/v1/coflows", operation_id = "listCoflows", tag = "coflows", params(Filter),
+#[utoipa::path(get, path = "/api/v1/coflows", operation_id = "listCoflows", tag = "coflows", params(CoflowsQuery),
     responses((status = 200, body = wire::Coflows)))]
 pub async fn list(
     State(app): State<App>,
-    filter: Result<Query<Filter>, QueryRejection>,
+    filter: Result<Query<CoflowsQuery>, QueryRejection>,
 ) -> Reply<Response> {
-    let Query(filter) = filter.map_err(|e| Problem::query(&e))?;
+    let Query(filter) = filter.map_err(|e| ProblemDetails::query(&e))?;
     if filter.limit == Some(0) {
-        return Err(Problem::bad("limit is how many coflows to list at most; allowed: 1 or more"));
+        return Err(ProblemDetails::bad(
+            "limit is how many coflows to list at most; allowed: 1 or more",
+        ));
     }
     let s = app.snapshot();
     let mut places = places(&s, &filter);
@@ -147,7 +151,7 @@ fn answer(
     app: App,
     s: Arc<Snapshot>,
     head: wire::Coflows,
-    places: Vec<(u32, Place)>,
+    places: Vec<(u32, ListedCoflow)>,
     flows: Option<usize>,
 ) -> Response {
     let mut text = serde_json::to_string(&head).unwrap_or_default();

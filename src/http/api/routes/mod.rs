@@ -14,8 +14,8 @@ use utoipa_axum::routes;
 use super::listeners::Listener;
 use super::openapi;
 use super::page;
-use super::problem::Problem;
-use super::state::{App, Slot};
+use super::problem::ProblemDetails;
+use super::state::{App, ConnectionSlot};
 use crate::config::nearest::nearest;
 use crate::text;
 use crate::units::Span;
@@ -37,7 +37,7 @@ pub mod policy;
 pub mod proposals;
 mod resource;
 
-pub use guard::Guard;
+pub use guard::RequestGuard;
 
 /// All routes with their descriptions.
 pub fn described() -> OpenApiRouter<App> {
@@ -74,7 +74,7 @@ async fn committed(State(app): State<App>, request: Request, next: Next) -> Resp
     if request.method().is_safe() {
         return next.run(request).await;
     }
-    let slot = request.extensions().get::<Slot>().cloned();
+    let slot = request.extensions().get::<ConnectionSlot>().cloned();
     let whole = tokio::spawn(async move {
         let response = next.run(request).await;
         if let Some(journal) = &app.journal {
@@ -85,7 +85,7 @@ async fn committed(State(app): State<App>, request: Request, next: Next) -> Resp
         response
     });
     let broke = || {
-        Problem::new(
+        ProblemDetails::new(
             StatusCode::INTERNAL_SERVER_ERROR,
             "the request broke: the log of the daemon says where",
         )
@@ -102,7 +102,7 @@ async fn timed(State(door): State<Arc<Listener>>, request: Request, next: Next) 
 }
 
 /// 404 that says what would be right: the path without a slash at its end, or one that is like it.
-fn nothing_at(path: &str, known: &[String]) -> Problem {
+fn nothing_at(path: &str, known: &[String]) -> ProblemDetails {
     let is = |path: &str| {
         known.iter().any(|k| {
             let parts = || k.split('/').zip(path.split('/'));
@@ -119,11 +119,11 @@ fn nothing_at(path: &str, known: &[String]) -> Problem {
         Some(like) => format!(": did you mean {like}?"),
         None => ": what there is stands in /openapi.json, and for people at /docs/".into(),
     };
-    Problem::not_found(format!("there is nothing at {}{hint}", text::shown(path)))
+    ProblemDetails::not_found(format!("there is nothing at {}{hint}", text::shown(path)))
 }
 
 /// The whole service.
-pub fn router(app: App, guard: Guard) -> Router {
+pub fn router(app: App, guard: RequestGuard) -> Router {
     let (router, api) = described().split_for_parts();
     let door = app.door.clone();
     let paths: Arc<[String]> = api
@@ -144,7 +144,7 @@ pub fn router(app: App, guard: Guard) -> Router {
         .merge(page::router())
         .fallback(move |uri: Uri| async move { nothing_at(uri.path(), &paths) })
         .method_not_allowed_fallback(|| async {
-            Problem::new(StatusCode::METHOD_NOT_ALLOWED, "this resource has no such method")
+            ProblemDetails::new(StatusCode::METHOD_NOT_ALLOWED, "this resource has no such method")
         })
         .layer(middleware::from_fn(conditional::unless_known))
         .layer(DefaultBodyLimit::max(super::MAX_BODY))

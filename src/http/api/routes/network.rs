@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use crate::api::problem::{Problem, Reply};
+use crate::api::problem::{ProblemDetails, Reply};
 use crate::api::state::App;
 use crate::api::wire;
 use crate::control::Event;
@@ -47,8 +47,8 @@ pub async fn queues(State(app): State<App>) -> Json<wire::Queues> {
 #[utoipa::path(
     delete, path = "/api/v1/ports/{plane}/{rack}/fault", operation_id = "repairPort", tag = "network",
     params(("plane" = wire::PlaneRef, Path, description = "The plane"), ("rack" = wire::RackRef, Path, description = "Whose port")),
-    responses((status = 204, description = "The port is used again"), (status = 404, body = Problem, description = "No such port, or it has no fault"),
-        (status = 409, body = Problem, description = "It is down, and used again when it is up"))
+    responses((status = 204, description = "The port is used again"), (status = 404, body = ProblemDetails, description = "No such port, or it has no fault"),
+        (status = 409, body = ProblemDetails, description = "It is down, and used again when it is up"))
 )]
 pub async fn repair(
     State(app): State<App>,
@@ -69,7 +69,7 @@ pub async fn demand(State(app): State<App>) -> Json<wire::Demand> {
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct Part {
+pub struct LinksQuery {
     /// Where it begins, by the daemon's clock. `from_ns` of the answer is the same, or later: no
     /// link is counted before the controller starts.
     #[serde(default)]
@@ -78,13 +78,13 @@ pub struct Part {
 }
 
 /// What links to the EPS and planes carried over time, in at most 256 buckets.
-#[utoipa::path(get, path = "/api/v1/utilisation", operation_id = "getUtilisation", tag = "network", params(Part),
+#[utoipa::path(get, path = "/api/v1/utilisation", operation_id = "getUtilisation", tag = "network", params(LinksQuery),
     responses((status = 200, body = wire::Utilisation)))]
 pub async fn utilisation(
     State(app): State<App>,
-    part: Result<Query<Part>, QueryRejection>,
+    part: Result<Query<LinksQuery>, QueryRejection>,
 ) -> Reply<Json<wire::Utilisation>> {
-    let Query(part) = part.map_err(|e| Problem::query(&e))?;
+    let Query(part) = part.map_err(|e| ProblemDetails::query(&e))?;
     Ok(Json(app.handle.utilisation(Time(part.from_ns.0)).into()))
 }
 
@@ -92,7 +92,7 @@ pub async fn utilisation(
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
-pub struct Beside {
+pub struct CountersQuery {
     /// With `ranges`: durations counted by ranges. The differences of two answers are what lies
     /// between them.
     #[serde(default)]
@@ -100,13 +100,13 @@ pub struct Beside {
 }
 
 /// Counters of the control loop, and what failed and is being retried.
-#[utoipa::path(get, path = "/api/v1/stats", operation_id = "getStats", tag = "network", params(Beside),
+#[utoipa::path(get, path = "/api/v1/stats", operation_id = "getStats", tag = "network", params(CountersQuery),
     responses((status = 200, body = wire::Stats)))]
 pub async fn stats(
     State(app): State<App>,
-    beside: Result<Query<Beside>, QueryRejection>,
+    beside: Result<Query<CountersQuery>, QueryRejection>,
 ) -> Reply<Json<wire::Stats>> {
-    let Query(beside) = beside.map_err(|e| Problem::query(&e))?;
+    let Query(beside) = beside.map_err(|e| ProblemDetails::query(&e))?;
     let (s, sent_again_bytes) =
         (app.snapshot(), app.sender.as_ref().and_then(|s| s.sent_again()).map(|b| b.0));
     let ranges = beside.ranges.then(|| (&s.histograms).into());

@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
-use crate::api::problem::{Body, Problem, Reply};
+use crate::api::problem::{Body, ProblemDetails, Reply};
 use crate::api::state::App;
 use crate::config::policy::{RawPolicy, fixed_keys};
 use crate::control::Event;
@@ -26,9 +26,9 @@ pub async fn get(State(app): State<App>) -> Response {
     params(("If-Match" = String, Header, description = "The ETag of the policy that is replaced, or `*`")),
     responses(
         (status = 200, body = ref("#/components/schemas/RawPolicy"), description = "Taken; as the file asks", headers(("ETag" = String, description = "Its revision"))),
-        (status = 409, body = Problem, description = "It changes `elephants.admit`, `elephants.port`, `external`, `network`, `within`, `aalo`, `decide`, `starvation`, `order`, `scale`, `buffer`, `congestion`, `rto_min` or `placement`, which were fixed when the run started"),
-        (status = 412, body = Problem, description = "Another policy is in force"),
-        (status = 428, body = Problem, description = "No If-Match")
+        (status = 409, body = ProblemDetails, description = "It changes `elephants.admit`, `elephants.port`, `external`, `network`, `within`, `aalo`, `decide`, `starvation`, `order`, `scale`, `buffer`, `congestion`, `rto_min` or `placement`, which were fixed when the run started"),
+        (status = 412, body = ProblemDetails, description = "Another policy is in force"),
+        (status = 428, body = ProblemDetails, description = "No If-Match")
     ))]
 pub async fn put(
     State(app): State<App>,
@@ -37,7 +37,7 @@ pub async fn put(
 ) -> Reply<Response> {
     let Some(wanted) = headers.get(header::IF_MATCH) else {
         let detail = "give the ETag of the policy that you replace in If-Match, or * for any";
-        return Err(Problem::new(StatusCode::PRECONDITION_REQUIRED, detail));
+        return Err(ProblemDetails::new(StatusCode::PRECONDITION_REQUIRED, detail));
     };
     let given = serde_json::from_slice(&body.raw).unwrap_or_default();
     // What is fixed is the same whichever policy for circuits is in force.
@@ -45,17 +45,17 @@ pub async fn put(
         .value
         .keeping(given, &app.handle.plan)
         .check()
-        .map_err(|flaws| Problem::flaws(&flaws))?;
+        .map_err(|flaws| ProblemDetails::flaws(&flaws))?;
     let unfit = crate::config::unfit(&app.handle.topology, &plan);
     if !unfit.is_empty() {
-        return Err(Problem::flaws(&unfit));
+        return Err(ProblemDetails::flaws(&unfit));
     }
     let _turn = app.policy_turn.lock().await;
     let current = in_force(&app);
     let tag = etag(&current);
     let wanted = wanted.to_str().unwrap_or("");
     if !wanted.split(',').any(|t| t.trim() == "*" || t.trim() == tag) {
-        return Err(Problem::new(
+        return Err(ProblemDetails::new(
             StatusCode::PRECONDITION_FAILED,
             format!("the policy in force is {tag}"),
         ));
@@ -65,7 +65,7 @@ pub async fn put(
         let (keys, were) = (fixed.join("`, `"), if fixed.len() == 1 { "was" } else { "were" });
         let detail =
             format!("`{keys}` {were} fixed when this run started: to change it, start another run");
-        return Err(Problem::new(StatusCode::CONFLICT, detail));
+        return Err(ProblemDetails::new(StatusCode::CONFLICT, detail));
     }
     app.tell(Event::PolicyReplaced { policy: Box::new(plan.policy.clone()) }).await?;
     Ok(shown(&plan))

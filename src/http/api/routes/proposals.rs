@@ -9,7 +9,7 @@ use axum::http::StatusCode;
 use super::body::{self, Content, check};
 use super::launch;
 use super::resource::{missing, parse_id, view};
-use crate::api::problem::{Body, Problem, Reply};
+use crate::api::problem::{Body, ProblemDetails, Reply};
 use crate::api::state::App;
 use crate::api::wire::{self, CoflowState};
 use crate::coflows::RackBytes;
@@ -25,8 +25,8 @@ use crate::units::Span;
     params(("id" = u32, Path, description = "Its number")), request_body = Option<wire::Confirmation>,
     responses(
         (status = 200, body = wire::Coflow, description = "It has begun, or had before"),
-        (status = 409, body = Problem, description = "It was never a proposal, or this daemon sends nothing"),
-        (status = 410, body = Problem, description = "It was not confirmed in time, or was taken back")
+        (status = 409, body = ProblemDetails, description = "It was never a proposal, or this daemon sends nothing"),
+        (status = 410, body = ProblemDetails, description = "It was not confirmed in time, or was taken back")
     ))]
 pub async fn confirm(
     State(app): State<App>,
@@ -38,7 +38,7 @@ pub async fn confirm(
     let _turn = app.ledger.lock().await;
     let there = view(&app, id).ok_or_else(|| missing(&app, id))?;
     if there.proposal.is_none() {
-        return Err(Problem::new(
+        return Err(ProblemDetails::new(
             StatusCode::CONFLICT,
             format!("coflow {} was declared, not proposed: there is nothing to confirm", id.0),
         ));
@@ -47,7 +47,10 @@ pub async fn confirm(
         CoflowState::Proposed | CoflowState::Expired => {}
         CoflowState::Active | CoflowState::Finished => return Ok(Json(there)),
         CoflowState::Cancelled => {
-            return Err(Problem::new(StatusCode::GONE, format!("coflow {} was taken back", id.0)));
+            return Err(ProblemDetails::new(
+                StatusCode::GONE,
+                format!("coflow {} was taken back", id.0),
+            ));
         }
     }
     let send = there.send || asked.send;
@@ -89,12 +92,12 @@ fn content(
 }
 
 /// A proposal, and what it was computed from.
-pub(super) struct Draft {
+pub(super) struct ProposalDraft {
     pub proposal: Proposal,
     pub snapshot: Arc<Snapshot>,
 }
 
-impl Draft {
+impl ProposalDraft {
     /// Whether the network is still what it was computed from, but for bytes that have passed
     /// meanwhile.
     pub fn holds(&self, app: &App) -> bool {
@@ -120,16 +123,19 @@ pub(super) fn question(
 }
 
 /// What the controller would do now; computed where it keeps no other request waiting.
-pub(super) async fn propose(app: &App, question: &Arc<PlacementRequest>) -> Reply<Draft> {
+pub(super) async fn propose(app: &App, question: &Arc<PlacementRequest>) -> Reply<ProposalDraft> {
     let (snapshot, topology, question) =
         (app.snapshot(), app.handle.topology.clone(), question.clone());
     let work = move || {
         advisor::decide(&topology, &snapshot.standing(), &question)
-            .map(|proposal| Draft { proposal, snapshot })
+            .map(|proposal| ProposalDraft { proposal, snapshot })
     };
     let found = tokio::task::spawn_blocking(work).await;
     let found = found.map_err(|_| {
-        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the computation of the proposal broke")
+        ProblemDetails::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "the computation of the proposal broke",
+        )
     })?;
-    found.map_err(|e| Problem::value("/place/tasks", e.to_string()))
+    found.map_err(|e| ProblemDetails::value("/place/tasks", e.to_string()))
 }

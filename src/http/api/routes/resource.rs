@@ -4,7 +4,7 @@ use axum::Json;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
-use crate::api::problem::{Problem, Reply};
+use crate::api::problem::{ProblemDetails, Reply};
 use crate::api::state::App;
 use crate::api::wire;
 use crate::control::record::ProposalState;
@@ -14,7 +14,7 @@ use crate::text;
 /// The coflow number of a path; 404 for what is not a number that a coflow may have.
 pub(super) fn parse_id(text: &str) -> Reply<CoflowId> {
     id_of(text).ok_or_else(|| {
-        Problem::not_found(format!(
+        ProblemDetails::not_found(format!(
             "coflow {} does not exist: {NUMBER} to {}",
             text::shown(text),
             u32::MAX
@@ -33,7 +33,7 @@ fn id_of(text: &str) -> Option<CoflowId> {
 /// A number under which a client makes a coflow, below `most`; 400 for another.
 pub(super) fn chosen_id(text: &str, most: u32) -> Reply<CoflowId> {
     let bad = || {
-        Problem::bad(format!(
+        ProblemDetails::bad(format!(
             "{} cannot be a coflow's id: {NUMBER} to {}",
             text::shown(text),
             most - 1
@@ -46,17 +46,17 @@ pub(super) fn chosen_id(text: &str, most: u32) -> Reply<CoflowId> {
 pub(super) const FORGOTTEN: &str = "its proposal was taken back, or it ended long ago; shown are the last 1000 that ended, and others for 60 s after their end";
 
 /// 410 for a coflow that is not remembered any more, 404 for one that never was.
-pub(super) fn missing(app: &App, id: CoflowId) -> Problem {
+pub(super) fn missing(app: &App, id: CoflowId) -> ProblemDetails {
     let was = app.snapshot().coflows.used.contains(id);
     if was {
-        Problem::new(StatusCode::GONE, format!("coflow {} is gone: {FORGOTTEN}", id.0))
+        ProblemDetails::new(StatusCode::GONE, format!("coflow {} is gone: {FORGOTTEN}", id.0))
     } else {
         no_coflow(id.0)
     }
 }
 
-fn no_coflow(id: impl std::fmt::Display) -> Problem {
-    Problem::not_found(format!("coflow {id} does not exist"))
+fn no_coflow(id: impl std::fmt::Display) -> ProblemDetails {
+    ProblemDetails::not_found(format!("coflow {id} does not exist"))
 }
 
 /// A coflow, or a proposal, as the newest snapshot has it, with the progress of its flows where it

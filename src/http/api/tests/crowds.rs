@@ -26,10 +26,10 @@ fn status(s: &mut TcpStream) -> String {
 fn a_crowd_of_readers_locks_no_other_kind_out_and_does_not_keep_the_server() {
     let dir = tempfile::tempdir().unwrap();
     let socket = dir.path().join("api.sock");
-    let r = rig_with(Options {
+    let r = rig_with(ServerOptions {
         listen: Some(([127, 0, 0, 1], 0).into()),
         socket: Some(socket.clone()),
-        ..Options::default()
+        ..ServerOptions::default()
     });
     let mut streams: Vec<TcpStream> =
         (0..listeners::TCP.streams).map(|_| asks(&r, "/api/v1/events")).collect();

@@ -4,7 +4,7 @@
 use super::*;
 
 /// A request's query, headers and body.
-type Request<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a [u8]);
+type DescribedRequest<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a [u8]);
 
 /// Every operation of the description, the stream of events aside: method, path with places filled
 /// in, description.
@@ -26,7 +26,7 @@ fn operations(doc: &Value, places: &str) -> Vec<(String, String, Value)> {
 }
 
 /// An answer is described, and comes as the content type that is described for it.
-fn is_described(op: &Value, a: &Answer, asked: &str) {
+fn is_described(op: &Value, a: &ApiAnswer, asked: &str) {
     let described = &op["responses"][a.status.to_string()];
     assert!(described.is_object(), "{asked}: {} is not described", a.status);
     let kinds = described["content"]
@@ -45,7 +45,7 @@ fn refusals_are_as_described_on_every_route() {
     let r = rig();
     let doc = r.get("/openapi.json").json();
     let json = ("content-type", "application/json");
-    let requests: [Request<'_>; 6] = [
+    let requests: [DescribedRequest<'_>; 6] = [
         ("", &[], b""),
         ("", &[("content-type", "text/plain"), ("if-match", "*")], b"{}"),
         ("", &[json, ("if-match", "*")], b"\0"),
@@ -72,10 +72,10 @@ fn refusals_are_as_described_on_every_route() {
 
 #[test]
 fn what_the_guard_answers_is_described_on_every_route() {
-    let token = Options {
+    let token = ServerOptions {
         listen: Some(([127, 0, 0, 1], 0).into()),
         token: Some("0123456789abcdef".into()),
-        ..Options::default()
+        ..ServerOptions::default()
     };
     let (open, closed) = (rig(), rig_with(token));
     let doc = open.get("/openapi.json").json();

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use serde_json::json;
 
 use super::*;
-use crate::api::state::{FIRST_POSTED, Log, RING};
+use crate::api::state::{FIRST_POSTED, RING, RecentEvents};
 use crate::api::wire;
 use crate::control::record::{Record, RecordedEvent};
 use crate::ids::CoflowId;
@@ -123,7 +123,7 @@ fn a_client_names_the_events_that_it_wants() {
 
 #[test]
 fn forgotten_events_are_a_gap() {
-    let log = Log::default();
+    let log = RecentEvents::default();
     for seq in 0..RING as u64 + 10 {
         log.push(Arc::new(Record {
             seq,

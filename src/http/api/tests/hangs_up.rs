@@ -6,19 +6,19 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use super::launch::{Late, late};
+use super::launch::{LateController, late};
 use super::*;
 use crate::api::listeners;
 use crate::ids::CoflowId;
 use crate::runtime::handle::Command;
 
 /// A server before a controller that is driven by hand.
-fn served() -> (Late, Rig) {
+fn served() -> (LateController, Rig) {
     let l = late();
-    let options = Options {
+    let options = ServerOptions {
         listen: Some(([127, 0, 0, 1], 0).into()),
         sender: l.app.sender.clone(),
-        ..Options::default()
+        ..ServerOptions::default()
     };
     let server = serve(l.app.handle.clone(), options).unwrap();
     let rig = Rig { server, handle: l.app.handle.clone(), stop: Arc::default() };
@@ -27,7 +27,7 @@ fn served() -> (Late, Rig) {
 
 /// A request whose client hangs up while the controller has it; the server has seen the client's
 /// end when this returns.
-fn hangs_up(l: &Late, r: &Rig, head: &str, body: &Value) -> Command {
+fn hangs_up(l: &LateController, r: &Rig, head: &str, body: &Value) -> Command {
     let (mut client, body) = (r.connect(), body.to_string());
     let head = format!(
         "{head} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\nidempotency-key: k"
@@ -98,10 +98,10 @@ fn a_proposal_that_is_confirmed_by_a_client_that_hangs_up_is_sent() {
 fn requests_of_clients_that_hung_up_count_as_connections_until_they_end() {
     let (mut l, dir) = (late(), tempfile::tempdir().unwrap());
     let socket = dir.path().join("api.sock");
-    let options = Options {
+    let options = ServerOptions {
         listen: Some(([127, 0, 0, 1], 0).into()),
         socket: Some(socket.clone()),
-        ..Options::default()
+        ..ServerOptions::default()
     };
     let r = Rig {
         server: serve(l.app.handle.clone(), options).unwrap(),

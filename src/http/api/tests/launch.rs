@@ -9,9 +9,9 @@ use serde_json::json;
 use tokio::sync::watch;
 
 use super::*;
-use crate::api::Sender;
+use crate::api::CoflowSender;
 use crate::api::listeners::Listeners;
-use crate::api::problem::{Body, Problem};
+use crate::api::problem::{Body, ProblemDetails};
 use crate::api::routes::{coflows, proposals};
 use crate::api::state::{App, FIRST_POSTED};
 use crate::api::wire::{self, CoflowState};
@@ -27,7 +27,7 @@ use crate::units::Bytes;
 #[derive(Default)]
 struct Breaks(OnceLock<Handle>);
 
-impl Sender for Breaks {
+impl CoflowSender for Breaks {
     fn send(&self, what: Shipment<'_>) -> Result<(), String> {
         let handle = self.0.get().expect("given before anybody asks").clone();
         let (id, told) = (what.coflow.id, std::thread::spawn);
@@ -46,14 +46,14 @@ impl Sender for Breaks {
 #[test]
 fn the_answer_shows_what_was_declared_though_it_broke_before() {
     let breaks = Arc::new(Breaks::default());
-    let r = rig_with(Options {
+    let r = rig_with(ServerOptions {
         listen: Some(([127, 0, 0, 1], 0).into()),
         sender: Some(breaks.clone()),
-        ..Options::default()
+        ..ServerOptions::default()
     });
     breaks.0.set(r.handle.clone()).ok().expect("once");
     let flows = json!({"name": "sort", "send": true, "flows": [{"from": 0, "to": 2, "bytes": 5}]});
-    let shown = |a: &Answer| {
+    let shown = |a: &ApiAnswer| {
         let c: wire::Coflow =
             serde_json::from_str(&a.text).unwrap_or_else(|e| panic!("{e}: {a:?}"));
         assert_eq!(
@@ -91,7 +91,7 @@ pub(super) struct Notes {
     pub(super) stopped: Mutex<Vec<CoflowId>>,
 }
 
-impl Sender for Notes {
+impl CoflowSender for Notes {
     fn send(&self, what: Shipment<'_>) -> Result<(), String> {
         self.sent.lock().unwrap().push(what.coflow.id);
         Ok(())
@@ -103,7 +103,7 @@ impl Sender for Notes {
 }
 
 /// A controller that is driven by hand, and an application before it that soon loses patience.
-pub(super) struct Late {
+pub(super) struct LateController {
     pub(super) controller: Controller,
     pub(super) ends: HandlePeer,
     pub(super) app: App,
@@ -111,7 +111,7 @@ pub(super) struct Late {
     _stop: watch::Sender<bool>,
 }
 
-pub(super) fn late() -> Late {
+pub(super) fn late() -> LateController {
     let topology = Arc::new(network());
     let policy = CircuitPolicy { scheduler: SchedulerKind::Manual, ..CircuitPolicy::default() };
     let controller =
@@ -119,7 +119,7 @@ pub(super) fn late() -> Late {
     let (handle, ends) =
         Handle::new(topology, Arc::new(policy.into()), controller.snapshot(Time::ZERO, "test"), 0);
     let (notes, (stop, stopping)) = (Arc::new(Notes::default()), watch::channel(false));
-    let sender: Option<Arc<dyn Sender>> = Some(notes.clone());
+    let sender: Option<Arc<dyn CoflowSender>> = Some(notes.clone());
     let patience = Duration::from_millis(1);
     let (log, ledger, policy_turn) = Default::default();
     let doors = Arc::new(Listeners::default());
@@ -139,10 +139,10 @@ pub(super) fn late() -> Late {
         run,
         stopping,
     };
-    Late { controller, ends, app, notes, _stop: stop }
+    LateController { controller, ends, app, notes, _stop: stop }
 }
 
-impl Late {
+impl LateController {
     /// The controller takes all that it was sent so far; gives its answers.
     pub(super) fn wakes(&mut self) -> Vec<bool> {
         std::iter::from_fn(|| self.ends.commands.try_recv().ok())
@@ -178,7 +178,7 @@ impl Late {
         said.collect()
     }
 
-    async fn post(&self, body: wire::CoflowBody) -> Result<u16, Problem> {
+    async fn post(&self, body: wire::CoflowBody) -> Result<u16, ProblemDetails> {
         let raw = serde_json::to_vec(&body).unwrap().into();
         let how = axum::extract::Query::try_from_uri(&"http://x/".parse().unwrap()).unwrap();
         coflows::post(State(self.app.clone()), Ok(how), HeaderMap::new(), Body { value: body, raw })
@@ -186,11 +186,11 @@ impl Late {
             .map(|a| a.status().as_u16())
     }
 
-    async fn delete(&self, id: u32) -> Result<StatusCode, Problem> {
+    async fn delete(&self, id: u32) -> Result<StatusCode, ProblemDetails> {
         coflows::delete(State(self.app.clone()), Path(id.to_string())).await
     }
 
-    async fn confirm(&self, id: u32) -> Result<CoflowState, Problem> {
+    async fn confirm(&self, id: u32) -> Result<CoflowState, ProblemDetails> {
         let body = wire::Confirmation { send: true, ..Default::default() };
         let body = Body { value: body, raw: axum::body::Bytes::new() };
         proposals::confirm(State(self.app.clone()), Path(id.to_string()), Some(body))
@@ -202,7 +202,7 @@ impl Late {
 #[tokio::test]
 async fn a_coflow_that_the_controller_takes_late_is_taken_back() {
     let mut l = late();
-    let pairs = [wire::Pair { from: 0, to: 1, bytes: 9 }];
+    let pairs = [wire::RackPair { from: 0, to: 1, bytes: 9 }];
     let pairs = pairs.iter().map(Into::into).collect();
     let body = wire::CoflowBody {
         name: None,
@@ -237,9 +237,9 @@ async fn a_coflow_is_taken_back_after_it_was_sent() {
 }
 
 /// A daemon whose own workload has numbers up to a million and more.
-struct Busy;
+struct BusyDaemon;
 
-impl Sender for Busy {
+impl CoflowSender for BusyDaemon {
     fn send(&self, _: Shipment<'_>) -> Result<(), String> {
         Ok(())
     }
@@ -251,10 +251,10 @@ impl Sender for Busy {
 
 #[test]
 fn numbers_of_the_daemon_s_own_workload_are_not_for_clients() {
-    let r = rig_with(Options {
+    let r = rig_with(ServerOptions {
         listen: Some(([127, 0, 0, 1], 0).into()),
-        sender: Some(Arc::new(Busy)),
-        ..Options::default()
+        sender: Some(Arc::new(BusyDaemon)),
+        ..ServerOptions::default()
     });
     let body = json!({"pairs": [{"from": 0, "to": 1, "bytes": 5}]});
     let put = |id: u32| r.send("PUT", &format!("/api/v1/coflows/{id}"), &body);
@@ -314,7 +314,7 @@ async fn a_coflow_that_is_taken_back_late_is_not_sent_any_more() {
     l.app.handle.notify(Event::CoflowFinished { id: CoflowId(8), at: Time(1) });
     assert_eq!(l.wakes(), [true; 3]);
     assert_eq!(l.delete(7).await.unwrap_err().status, 503);
-    let stopped = |l: &Late| std::mem::take(&mut *l.notes.stopped.lock().unwrap());
+    let stopped = |l: &LateController| std::mem::take(&mut *l.notes.stopped.lock().unwrap());
     assert_eq!(
         stopped(&l),
         [CoflowId(7)],

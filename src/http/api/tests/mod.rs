@@ -26,7 +26,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{Options, serve};
+use super::{ServerOptions, serve};
 use crate::control::policy::{CircuitPolicy, SchedulerKind};
 use crate::control::{Controller, Event};
 use crate::fabric::ProbeReport;
@@ -38,13 +38,13 @@ use crate::units::{BitRate, Span, Time};
 
 /// What came back.
 #[derive(Debug)]
-struct Answer {
+struct ApiAnswer {
     status: u16,
     headers: Vec<(String, String)>,
     text: String,
 }
 
-impl Answer {
+impl ApiAnswer {
     fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_else(|e| panic!("{e}: {self:?}"))
     }
@@ -57,14 +57,14 @@ impl Answer {
     fn problem(&self, status: u16) -> (String, String) {
         assert_eq!(self.status, status, "{self:?}");
         assert_eq!(self.header("content-type"), "application/problem+json", "{self:?}");
-        let p: super::problem::Problem = serde_json::from_str(&self.text).unwrap();
+        let p: super::problem::ProblemDetails = serde_json::from_str(&self.text).unwrap();
         assert_eq!((p.status, &*p.r#type), (status, "about:blank"));
         (p.pointer.unwrap_or_default().into(), p.detail.into())
     }
 }
 
 fn rig() -> Rig {
-    rig_with(Options { listen: Some(([127, 0, 0, 1], 0).into()), ..Options::default() })
+    rig_with(ServerOptions { listen: Some(([127, 0, 0, 1], 0).into()), ..ServerOptions::default() })
 }
 
 impl Rig {
@@ -75,15 +75,15 @@ impl Rig {
         stream
     }
 
-    fn call(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
+    fn call(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> ApiAnswer {
         exchange(self.connect(), method, path, headers, body)
     }
 
-    fn get(&self, path: &str) -> Answer {
+    fn get(&self, path: &str) -> ApiAnswer {
         self.call("GET", path, &[], b"")
     }
 
-    fn send(&self, method: &str, path: &str, body: &Value) -> Answer {
+    fn send(&self, method: &str, path: &str, body: &Value) -> ApiAnswer {
         self.call(
             method,
             path,
@@ -117,7 +117,7 @@ fn exchange(
     path: &str,
     headers: &[(&str, &str)],
     body: &[u8],
-) -> Answer {
+) -> ApiAnswer {
     let mut head = format!("{method} {path} HTTP/1.1\r\nconnection: close\r\n");
     if !headers.iter().any(|h| h.0 == "host") {
         head += "host: localhost\r\n";
@@ -136,7 +136,7 @@ fn exchange(
     parse(&bytes)
 }
 
-fn parse(bytes: &[u8]) -> Answer {
+fn parse(bytes: &[u8]) -> ApiAnswer {
     let text = String::from_utf8_lossy(bytes).into_owned();
     let (head, text) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {text:?}"));
     let mut lines = head.lines();
@@ -145,11 +145,11 @@ fn parse(bytes: &[u8]) -> Answer {
         .filter_map(|l| l.split_once(": "))
         .map(|(k, v)| (k.to_ascii_lowercase(), v.to_string()))
         .collect();
-    let answer = Answer { status, headers, text: text.to_string() };
+    let answer = ApiAnswer { status, headers, text: text.to_string() };
     // Streams of events are read as they come, in their chunks.
     let in_chunks = answer.header("transfer-encoding") == "chunked"
         && answer.header("content-type") == "application/json";
-    if in_chunks { Answer { text: joined(&answer.text), ..answer } } else { answer }
+    if in_chunks { ApiAnswer { text: joined(&answer.text), ..answer } } else { answer }
 }
 
 /// The chunks of an answer without their lengths (RFC 9112, section 7.1).

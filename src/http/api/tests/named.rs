@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::*;
 
-fn send(r: &Rig, method: &str, path: &str, body: &Value) -> Answer {
+fn send(r: &Rig, method: &str, path: &str, body: &Value) -> ApiAnswer {
     r.call(
         method,
         path,
@@ -149,12 +149,15 @@ fn a_policy_is_taken_as_its_file() {
 
 #[test]
 fn a_run_tells_its_name_and_when_it_began() {
-    let run = crate::api::Run {
+    let run = crate::api::RunIdentity {
         name: Some("aud1".into()),
         started_at: Some("2026-01-02T03:04:05.678Z".into()),
     };
-    let r =
-        rig_with(Options { listen: Some(([127, 0, 0, 1], 0).into()), run, ..Options::default() });
+    let r = rig_with(ServerOptions {
+        listen: Some(([127, 0, 0, 1], 0).into()),
+        run,
+        ..ServerOptions::default()
+    });
     let stats = r.get("/api/v1/stats").json();
     assert_eq!(
         (&stats["name"], &stats["started_at"]),

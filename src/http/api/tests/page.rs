@@ -43,10 +43,10 @@ fn the_page_names_only_files_that_are_served_and_forbids_all_others() {
 #[test]
 fn the_page_opens_without_the_token_and_nothing_else_does() {
     let listen = Some(([127, 0, 0, 1], 0).into());
-    let r = rig_with(Options {
+    let r = rig_with(ServerOptions {
         listen,
         token: Some("a token of many characters".into()),
-        ..Options::default()
+        ..ServerOptions::default()
     });
     for path in ["/", "/page/main.js", "/page/echarts.js"] {
         assert_eq!(r.get(path).status, 200, "{path}");

@@ -23,7 +23,7 @@ fn rig_of(paths: PathPolicy) -> Rig {
     rig_on(
         leaves(),
         policy,
-        Options { listen: Some(([127, 0, 0, 1], 0).into()), ..Options::default() },
+        ServerOptions { listen: Some(([127, 0, 0, 1], 0).into()), ..ServerOptions::default() },
     )
 }
 

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use serde_json::json;
 
 use super::*;
-use crate::api::Sender;
+use crate::api::CoflowSender;
 use crate::api::wire;
 use crate::coflows::CoflowSpec;
 use crate::coflows::priority::Priorities;
@@ -19,7 +19,7 @@ use crate::units::Bytes;
 #[derive(Default)]
 struct Keeps(Mutex<Vec<CoflowSpec>>);
 
-impl Sender for Keeps {
+impl CoflowSender for Keeps {
     fn send(&self, what: Shipment<'_>) -> Result<(), String> {
         self.0.lock().unwrap().push(what.coflow.clone());
         Ok(())
@@ -52,7 +52,14 @@ impl Sender for Keeps {
 fn sending() -> (Rig, Arc<Keeps>) {
     let sender = Arc::new(Keeps::default());
     let listen = Some(([127, 0, 0, 1], 0).into());
-    (rig_with(Options { listen, sender: Some(sender.clone()), ..Options::default() }), sender)
+    (
+        rig_with(ServerOptions {
+            listen,
+            sender: Some(sender.clone()),
+            ..ServerOptions::default()
+        }),
+        sender,
+    )
 }
 
 /// Two flows between racks, the second with a priority of its own, and one within a rack.

@@ -19,7 +19,10 @@ fn sunflow() -> Rig {
         elephant_threshold,
         ..CircuitPolicy::default()
     };
-    rig_by(policy, Options { listen: Some(([127, 0, 0, 1], 0).into()), ..Options::default() })
+    rig_by(
+        policy,
+        ServerOptions { listen: Some(([127, 0, 0, 1], 0).into()), ..ServerOptions::default() },
+    )
 }
 
 /// 50 MB on rack 0 for one reduce task that may run in rack 2 or 3.
@@ -29,7 +32,7 @@ fn ask() -> Value {
     }})
 }
 
-fn coflow(a: &Answer) -> wire::Coflow {
+fn coflow(a: &ApiAnswer) -> wire::Coflow {
     serde_json::from_str(&a.text).unwrap_or_else(|e| panic!("{e}: {a:?}"))
 }
 
@@ -44,7 +47,7 @@ fn a_dry_run_says_what_would_be_and_changes_nothing() {
         (a.status, p.chosen.racks[0], p.losers[0].racks[0].rack),
         (200, wire::RackTasks { rack: 2, tasks: 1 }, 3)
     );
-    assert_eq!((p.pairs.len(), p.pairs[0].way, p.circuits[0].output), (1, wire::Way::Ocs, 2));
+    assert_eq!((p.pairs.len(), p.pairs[0].way, p.circuits[0].output), (1, wire::SentOver::Ocs, 2));
     let (c, s) = (&p.chosen, p.chosen.score);
     assert!(
         c.cct_ns >= c.bound_ns
@@ -62,7 +65,7 @@ fn a_dry_run_says_what_would_be_and_changes_nothing() {
         serde_json::from_str(&r.send("POST", "/api/v1/coflows?dryRun=true", &pairs).text).unwrap();
     assert_eq!(
         (p.chosen.found_by, p.pairs[1].way, p.losers.len() + p.excluded.len()),
-        (wire::PlacementOrigin::Given, wire::Way::Eps, 0)
+        (wire::PlacementOrigin::Given, wire::SentOver::Eps, 0)
     );
     assert_eq!(*r.handle.snapshot(), *before);
     r.send("POST", "/api/v1/coflows?dry=true", &ask()).problem(400);
@@ -389,17 +392,17 @@ fn a_proposal_may_begin_with_the_flows_as_the_tasks_stand() {
     use crate::ids::HostId;
     #[derive(Default)]
     struct Notes(std::sync::Mutex<Vec<(CoflowSpec, ReportedEnds)>>);
-    impl crate::api::Sender for Notes {
+    impl crate::api::CoflowSender for Notes {
         fn send(&self, what: Shipment<'_>) -> Result<(), String> {
             self.0.lock().unwrap().push((what.coflow.clone(), what.report));
             Ok(())
         }
     }
     let notes = Arc::new(Notes::default());
-    let r = rig_with(Options {
+    let r = rig_with(ServerOptions {
         listen: Some(([127, 0, 0, 1], 0).into()),
         sender: Some(notes.clone()),
-        ..Options::default()
+        ..ServerOptions::default()
     });
     let post = || r.send("POST", "/api/v1/coflows", &ask()).header("location").to_string();
     let first = post();
@@ -417,7 +420,7 @@ fn a_proposal_may_begin_with_the_flows_as_the_tasks_stand() {
     let begun = coflow(&r.send("POST", &format!("{first}/confirm"), &flows));
     assert_eq!(
         (begun.state, begun.pairs),
-        (CoflowState::Active, vec![wire::Pair { from: 0, to: 2, bytes: 50 }])
+        (CoflowState::Active, vec![wire::RackPair { from: 0, to: 2, bytes: 50 }])
     );
     r.send("POST", &format!("{first}/confirm"), &flows);
     let second = post();

@@ -473,7 +473,7 @@ fn what_was_fixed_need_not_be_given_again() {
         let r = rig_on(
             network(),
             plan,
-            Options { listen: Some(([127, 0, 0, 1], 0).into()), ..Options::default() },
+            ServerOptions { listen: Some(([127, 0, 0, 1], 0).into()), ..ServerOptions::default() },
         );
         let headers = [("content-type", "application/json"), ("if-match", "*")];
         let put =
@@ -540,7 +540,7 @@ fn what_was_fixed_need_not_be_given_again() {
 #[test]
 fn a_sender_sends_or_says_why_not() {
     struct Picky(std::sync::Mutex<Vec<u32>>);
-    impl crate::api::Sender for Picky {
+    impl crate::api::CoflowSender for Picky {
         fn send(&self, Shipment { coflow, report }: Shipment<'_>) -> Result<(), String> {
             assert!(
                 report == ReportedEnds::Coflow && coflow.flows.len() == 2,
@@ -552,7 +552,11 @@ fn a_sender_sends_or_says_why_not() {
     }
     let sender = Arc::new(Picky(Default::default()));
     let listen = Some(([127, 0, 0, 1], 0).into());
-    let r = rig_with(Options { listen, sender: Some(sender.clone()), ..Options::default() });
+    let r = rig_with(ServerOptions {
+        listen,
+        sender: Some(sender.clone()),
+        ..ServerOptions::default()
+    });
     let post = |name: &str| {
         r.send(
             "POST",
@@ -574,9 +578,9 @@ fn a_sender_sends_or_says_why_not() {
 
 /// Sends nothing, and says what it was asked.
 #[derive(Default)]
-struct Asked(std::sync::Mutex<Vec<(crate::coflows::CoflowSpec, ReportedEnds)>>);
+struct RecordingSender(std::sync::Mutex<Vec<(crate::coflows::CoflowSpec, ReportedEnds)>>);
 
-impl crate::api::Sender for Asked {
+impl crate::api::CoflowSender for RecordingSender {
     fn send(&self, what: Shipment<'_>) -> Result<(), String> {
         self.0.lock().unwrap().push((what.coflow.clone(), what.report));
         Ok(())
@@ -603,9 +607,13 @@ impl crate::api::Sender for Asked {
 fn a_coflow_of_flows_is_sent_flow_by_flow_and_its_pairs_follow() {
     use crate::ids::{CoflowId, FlowId};
     use crate::units::Bytes;
-    let sender = Arc::new(Asked::default());
+    let sender = Arc::new(RecordingSender::default());
     let listen = Some(([127, 0, 0, 1], 0).into());
-    let r = rig_with(Options { listen, sender: Some(sender.clone()), ..Options::default() });
+    let r = rig_with(ServerOptions {
+        listen,
+        sender: Some(sender.clone()),
+        ..ServerOptions::default()
+    });
     let flow = |from: u64, to: u64, bytes: u64| json!({"from": from, "to": to, "bytes": bytes});
     // Two flows of one rack pair, one within a rack.
     let body = json!({"name": "sort", "send": true, "flows": [flow(0, 2, 5), flow(1, 3, 7), flow(4, 5, 9)]});
@@ -613,7 +621,7 @@ fn a_coflow_of_flows_is_sent_flow_by_flow_and_its_pairs_follow() {
         serde_json::from_str(&r.send("POST", "/api/v1/coflows", &body).text).unwrap();
     assert_eq!(
         (made.pairs.clone(), made.asked_bytes),
-        (vec![wire::Pair { from: 0, to: 1, bytes: 12 }], 12)
+        (vec![wire::RackPair { from: 0, to: 1, bytes: 12 }], 12)
     );
     let (sent, report) = sender.0.lock().unwrap()[0].clone();
     assert!(

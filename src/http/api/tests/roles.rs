@@ -9,9 +9,14 @@ use crate::api::routes::described;
 const WRITE: &str = "a token that may change";
 const READ: &str = "a token that may read";
 
-fn tokens(token: Option<&str>, read_token: Option<&str>) -> Options {
+fn tokens(token: Option<&str>, read_token: Option<&str>) -> ServerOptions {
     let (token, read_token) = (token.map(Into::into), read_token.map(Into::into));
-    Options { listen: Some(([127, 0, 0, 1], 0).into()), token, read_token, ..Options::default() }
+    ServerOptions {
+        listen: Some(([127, 0, 0, 1], 0).into()),
+        token,
+        read_token,
+        ..ServerOptions::default()
+    }
 }
 
 /// Every route with a method: those of the description, and what is not in it.
@@ -99,9 +104,10 @@ fn with_a_token_to_read_alone_nothing_is_changed_over_tcp() {
 #[test]
 fn tokens_that_keep_nobody_out_are_refused() {
     let handle = rig().handle.clone();
-    let serve = |options: Options| serve(handle.clone(), options).map(drop);
+    let serve = |options: ServerOptions| serve(handle.clone(), options).map(drop);
     assert!(matches!(serve(tokens(Some(WRITE), Some("short"))), Err(ServeError::WeakToken)));
     assert!(matches!(serve(tokens(Some(READ), Some(READ))), Err(ServeError::SameToken)));
-    let beyond = Options { listen: Some(([0, 0, 0, 0], 0).into()), ..tokens(None, Some(READ)) };
+    let beyond =
+        ServerOptions { listen: Some(([0, 0, 0, 0], 0).into()), ..tokens(None, Some(READ)) };
     assert!(serve(beyond).is_ok(), "a token to read keeps others out, too");
 }

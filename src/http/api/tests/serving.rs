@@ -53,7 +53,8 @@ fn a_controller_that_died_is_neither_live_nor_ready_and_the_reason_is_told() {
         Controller::new(topology.clone(), CircuitPolicy::default(), Time::ZERO, Span::ZERO);
     let (handle, ends) =
         Handle::new(topology, Default::default(), controller.snapshot(Time::ZERO, "test"), 0);
-    let options = Options { listen: Some(([127, 0, 0, 1], 0).into()), ..Options::default() };
+    let options =
+        ServerOptions { listen: Some(([127, 0, 0, 1], 0).into()), ..ServerOptions::default() };
     let r = Rig { server: serve(handle.clone(), options).unwrap(), handle, stop: Arc::default() };
     assert_eq!(r.get("/livez").status, 200);
     // One that has come round lately works, and one that has not hangs.
@@ -84,7 +85,7 @@ fn a_coflow_that_a_late_controller_did_not_confirm_is_taken_back() {
         Handle::new(topology, Default::default(), controller.snapshot(Time::ZERO, "test"), 0);
     let server = serve(
         handle.clone(),
-        Options { listen: Some(([127, 0, 0, 1], 0).into()), ..Options::default() },
+        ServerOptions { listen: Some(([127, 0, 0, 1], 0).into()), ..ServerOptions::default() },
     )
     .unwrap();
     let rig = Rig { server, handle, stop: Arc::default() };
@@ -212,20 +213,20 @@ fn others_need_a_token() {
         let handle = rig().handle.clone();
         serve(
             handle,
-            Options {
+            ServerOptions {
                 listen: Some(([0, 0, 0, 0], 0).into()),
                 token: token.map(Into::into),
-                ..Options::default()
+                ..ServerOptions::default()
             },
         )
     };
     assert!(matches!(any(None), Err(ServeError::NeedsToken(_))));
     assert!(matches!(any(Some("short")), Err(ServeError::WeakToken)));
     let token = "0123456789abcdef";
-    let r = rig_with(Options {
+    let r = rig_with(ServerOptions {
         listen: Some(([127, 0, 0, 1], 0).into()),
         token: Some(token.into()),
-        ..Options::default()
+        ..ServerOptions::default()
     });
     let get = |headers: &[(&str, &str)]| r.call("GET", "/api/v1/topology", headers, b"");
     let refused = get(&[]);
@@ -253,10 +254,10 @@ fn a_rebound_name_is_refused() {
 fn the_unix_socket_is_private_and_goes_with_the_server() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("api.sock");
-    let options = || Options {
+    let options = || ServerOptions {
         socket: Some(path.clone()),
         token: Some("0123456789abcdef".into()),
-        ..Options::default()
+        ..ServerOptions::default()
     };
     let r = rig_with(options());
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
@@ -284,6 +285,9 @@ fn the_unix_socket_is_private_and_goes_with_the_server() {
 #[test]
 fn a_taken_port_is_said() {
     let r = rig();
-    let again = serve(r.handle.clone(), Options { listen: r.server.address, ..Options::default() });
+    let again = serve(
+        r.handle.clone(),
+        ServerOptions { listen: r.server.address, ..ServerOptions::default() },
+    );
     assert!(matches!(again, Err(ServeError::Listen(..))));
 }

@@ -40,7 +40,7 @@ pub struct Coflow {
     /// When it arrived.
     pub arrival_ns: u64,
     /// Bytes asked, by rack pair.
-    pub pairs: Vec<Pair>,
+    pub pairs: Vec<RackPair>,
     /// Their sum.
     pub asked_bytes: u64,
     /// Payload received so far.
@@ -63,7 +63,7 @@ pub struct Coflow {
     pub priority: Option<u8>,
     /// What was proposed, if it began as a proposal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub proposal: Option<super::Held>,
+    pub proposal: Option<super::HeldProposal>,
     /// Whether Heliostat will send the bytes of a proposal itself.
     #[serde(skip)]
     pub send: bool,
@@ -194,8 +194,8 @@ impl From<&PairBody> for RackBytes {
         Self { from: RackId(p.from.0), to: RackId(p.to.0), bytes: Bytes(p.bytes.0) }
     }
 }
-impl From<&Pair> for PairBody {
-    fn from(p: &Pair) -> Self {
+impl From<&RackPair> for PairBody {
+    fn from(p: &RackPair) -> Self {
         Self { from: RackRef(p.from), to: RackRef(p.to), bytes: Amount(p.bytes) }
     }
 }
@@ -203,7 +203,8 @@ impl From<&Pair> for PairBody {
 /// Bytes from a rack to a rack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Pair {
+#[schema(as = Pair)]
+pub struct RackPair {
     /// Sending rack.
     pub from: u32,
     /// Receiving rack.
@@ -212,13 +213,13 @@ pub struct Pair {
     pub bytes: u64,
 }
 
-impl From<&RackBytes> for Pair {
+impl From<&RackBytes> for RackPair {
     fn from(p: &RackBytes) -> Self {
         Self { from: p.from.0, to: p.to.0, bytes: p.bytes.0 }
     }
 }
-impl From<&Pair> for RackBytes {
-    fn from(p: &Pair) -> Self {
+impl From<&RackPair> for RackBytes {
+    fn from(p: &RackPair) -> Self {
         Self { from: RackId(p.from), to: RackId(p.to), bytes: Bytes(p.bytes) }
     }
 }
@@ -230,7 +231,7 @@ impl From<&record::CoflowView> for Coflow {
             name: c.name.clone(),
             state: c.into(),
             arrival_ns: c.arrival.0,
-            pairs: c.pairs.iter().map(|p| Pair::from(&p)).collect(),
+            pairs: c.pairs.iter().map(|p| RackPair::from(&p)).collect(),
             asked_bytes: c.bytes.0,
             received_bytes: c.received.0,
             over_ocs_bytes: c.over_ocs.0,
@@ -249,8 +250,11 @@ impl From<&record::CoflowView> for Coflow {
 /// A coflow that was proposed and has not begun.
 impl From<&record::ProposalView> for Coflow {
     fn from(p: &record::ProposalView) -> Self {
-        let pairs =
-            p.proposal.pairs.iter().map(|w| Pair { from: w.from.0, to: w.to.0, bytes: w.bytes.0 });
+        let pairs = p.proposal.pairs.iter().map(|w| RackPair {
+            from: w.from.0,
+            to: w.to.0,
+            bytes: w.bytes.0,
+        });
         Self {
             id: p.id.0,
             name: p.name.clone(),
@@ -290,7 +294,7 @@ pub struct CoflowBody {
     /// A shuffle for whose reduce tasks the controller proposes racks and circuits; it begins when
     /// that is confirmed. Neither `pairs` nor `flows` are given then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub place: Option<super::Place>,
+    pub place: Option<super::PlaceRequest>,
     /// Whether Heliostat sends the bytes itself: the flows, or each pair's bytes evenly from the
     /// hosts of its rack. If not, its progress is read from the ToRs' counters.
     #[serde(default)]

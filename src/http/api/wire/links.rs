@@ -12,30 +12,31 @@ use crate::units::{Bytes, Span};
 pub struct Links {
     /// Between hosts and their ToRs.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub nic: Option<Link>,
+    pub nic: Option<LinkBehaviour>,
     /// Between ToRs and the EPS, or the first switch of a graph.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub uplink: Option<Link>,
+    pub uplink: Option<LinkBehaviour>,
     /// Between relaying servers of a graph.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub server: Option<Link>,
+    pub server: Option<LinkBehaviour>,
     /// Between switches of a graph of which the higher one is of the tier of access.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub access: Option<Link>,
+    pub access: Option<LinkBehaviour>,
     /// The same, of aggregation.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub aggregation: Option<Link>,
+    pub aggregation: Option<LinkBehaviour>,
     /// The same, of the core.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub core: Option<Link>,
+    pub core: Option<LinkBehaviour>,
     /// Between ToRs and optical planes.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub ocs: Option<Link>,
+    pub ocs: Option<LinkBehaviour>,
 }
 
 /// What a kind of link does beside its rate, at both of its ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Link {
+#[schema(as = Link)]
+pub struct LinkBehaviour {
     /// Bytes that a queue of its ports holds; left out: what its rate asks for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub buffer_bytes: Option<u64>,
@@ -53,7 +54,7 @@ pub struct Link {
 impl Links {
     /// Those of a network; `None` if its links have rates only.
     pub fn of(specs: &LinkSpecs) -> Option<Self> {
-        let link = |s: &LinkSpec| (*s != LinkSpec::default()).then(|| Link::from(*s));
+        let link = |s: &LinkSpec| (*s != LinkSpec::default()).then(|| LinkBehaviour::from(*s));
         let [server, access, aggregation, core] = specs.cables.each_ref().map(link);
         let all = Self {
             nic: link(&specs.nic),
@@ -69,13 +70,13 @@ impl Links {
 
     /// Back from the wire.
     pub fn read(&self) -> LinkSpecs {
-        let spec = |l: Option<Link>| l.map(LinkSpec::from).unwrap_or_default();
+        let spec = |l: Option<LinkBehaviour>| l.map(LinkSpec::from).unwrap_or_default();
         let cables = [self.server, self.access, self.aggregation, self.core].map(spec);
         LinkSpecs { nic: spec(self.nic), uplink: spec(self.uplink), cables, ocs: spec(self.ocs) }
     }
 }
 
-impl From<LinkSpec> for Link {
+impl From<LinkSpec> for LinkBehaviour {
     fn from(s: LinkSpec) -> Self {
         let LinkSpec { buffer, ecn, delay, loss } = s;
         Self {
@@ -87,8 +88,8 @@ impl From<LinkSpec> for Link {
     }
 }
 
-impl From<Link> for LinkSpec {
-    fn from(l: Link) -> Self {
+impl From<LinkBehaviour> for LinkSpec {
+    fn from(l: LinkBehaviour) -> Self {
         Self {
             buffer: l.buffer_bytes.map(Bytes),
             ecn: l.ecn_bytes.map(Bytes),

@@ -16,7 +16,7 @@ mod utilisation;
 
 pub use coflows::{
     Coflow, CoflowBody, CoflowChange, CoflowLeft, CoflowState, Coflows, Flow, FlowLeft,
-    FlowPriority, FlowView, OpenFlows, Pair, PairBody,
+    FlowPriority, FlowView, OpenFlows, PairBody, RackPair,
 };
 pub use events::{Record, Steered, What};
 pub use graph::{Graph, GraphLink, GraphSwitch};
@@ -24,7 +24,7 @@ pub use jobs::{
     Afar, Decision, Decisions, Estimate, Job, JobName, Jobs, JobsReport, Limits, OpenSlots,
     OrderedBy, PlacedBy, SlotsHeld, SlotsSample, Turn,
 };
-pub use links::{Link, Links};
+pub use links::{LinkBehaviour, Links};
 pub use named::{Amount, HostRef, Length, Named, PlaneRef, RackRef};
 pub use network::{
     Circuit, CircuitBody, CircuitState, Circuits, ConfigurationBody, Demand, Host, ManualCircuit,
@@ -35,8 +35,9 @@ pub use paths::{
     SwitchPort, SwitchTier,
 };
 pub use placement::{
-    Candidate, Confirmation, Excluded, Held, PairWay, Place, PlacedTasks, PlacementOrigin,
-    Proposal, RackOutput, RackSlots, RackTasks, ReservedCircuit, Score, SoonFree, Way,
+    Candidate, Confirmation, Excluded, HeldProposal, PairWay, PlaceRequest, PlacedTasks,
+    PlacementOrigin, Proposal, RackOutput, RackSlots, RackTasks, ReservedCircuit, Score, SentOver,
+    SoonFree,
 };
 pub use stats::{Failure, Quantiles, Ranges, Stats};
 pub use utilisation::{LinkLoad, Utilisation};

@@ -15,7 +15,8 @@ pub use crate::placement::advisor::PlacementOrigin;
 /// (`tasks` and `slots`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Place {
+#[schema(as = Place)]
+pub struct PlaceRequest {
     /// Map output by rack: each rack once, above zero.
     pub maps: Vec<RackOutput>,
     /// Where the reduce tasks are; not together with `tasks`.
@@ -216,7 +217,7 @@ pub struct PairWay {
     /// Payload.
     pub bytes: u64,
     /// The way: a circuit, or the packet network.
-    pub way: Way,
+    pub way: SentOver,
     /// When the last byte has been carried, as estimated.
     pub until_ns: u64,
 }
@@ -224,7 +225,8 @@ pub struct PairWay {
 /// How bytes go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Way {
+#[schema(as = Way)]
+pub enum SentOver {
     /// Over a circuit.
     Ocs,
     /// Over the packet network.
@@ -250,7 +252,8 @@ pub struct ReservedCircuit {
 
 /// What was proposed for a coflow, and until when that is held.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Held {
+#[schema(as = Held)]
+pub struct HeldProposal {
     /// When it was proposed.
     pub proposed_ns: u64,
     /// Time until which it is held, unless it is confirmed.
@@ -260,7 +263,7 @@ pub struct Held {
     pub proposal: Proposal,
 }
 
-impl From<&ProposalView> for Held {
+impl From<&ProposalView> for HeldProposal {
     fn from(p: &ProposalView) -> Self {
         Self {
             proposed_ns: p.proposed.0,
@@ -323,7 +326,7 @@ impl Proposal {
 
 impl From<&advisor::Way> for PairWay {
     fn from(w: &advisor::Way) -> Self {
-        let way = if w.ocs { Way::Ocs } else { Way::Eps };
+        let way = if w.ocs { SentOver::Ocs } else { SentOver::Eps };
         Self { from: w.from.0, to: w.to.0, bytes: w.bytes.0, way, until_ns: w.until.0 }
     }
 }

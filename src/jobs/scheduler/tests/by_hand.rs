@@ -42,7 +42,7 @@ fn a_shuffle_between_hosts_carries_exactly_its_bytes() {
 fn a_task_that_streams_computes_while_its_bytes_come() {
     let ends = |hosts, (maps, time), bytes| {
         let t = network(hosts, 1, 2);
-        let mut w = World::new(&t, Order::Fair, fair());
+        let mut w = SchedulerWorld::new(&t, JobOrder::Fair, fair());
         let mut job = map_reduce(0, (maps, 10), (maps, time), bytes);
         job.stages[1].streams = true;
         w.submit(vec![job]);

@@ -28,13 +28,13 @@ impl Tree {
 
 /// The names in the tables of the code.
 #[derive(Clone)]
-struct Names {
+struct DocumentedNames {
     schedulers: BTreeSet<String>,
     policies: BTreeSet<String>,
     shapes: BTreeSet<String>,
 }
 
-impl Names {
+impl DocumentedNames {
     fn of_the_code() -> Self {
         Self {
             schedulers: SchedulerKind::ALL.iter().map(|k| k.name().to_owned()).collect(),
@@ -181,7 +181,7 @@ fn same(document: &str, rows: &[Vec<String>], names: &BTreeSet<String>, wrong: &
 }
 
 /// All that is wanted beside the code, and is not there.
-fn missing(tree: &Tree, names: &Names) -> Vec<String> {
+fn missing(tree: &Tree, names: &DocumentedNames) -> Vec<String> {
     let mut wrong = vec![];
     let schedulers = rows(&tree.text("docs/circuits.md"), "`scheduler`");
     same("docs/circuits.md", &schedulers, &names.schedulers, &mut wrong);
@@ -221,7 +221,7 @@ fn missing(tree: &Tree, names: &Names) -> Vec<String> {
 #[test]
 fn every_name_is_documented_and_held_against_its_paper() {
     let tree = Tree::default();
-    let mut wrong = missing(&tree, &Names::of_the_code());
+    let mut wrong = missing(&tree, &DocumentedNames::of_the_code());
     let mut demand = names_of::<Estimator>();
     demand.insert("sockets".into());
     verdicts(&tree, "demand", &demand, &[], &mut wrong);
@@ -322,7 +322,7 @@ fn an_addition_takes_the_files_that_the_documentation_says_and_no_other() {
             (number, number),
             "{title}: {paths:?}"
         );
-        let (mut names, name) = (Names::of_the_code(), name(&example));
+        let (mut names, name) = (DocumentedNames::of_the_code(), name(&example));
         match head {
             "`scheduler`" => names.schedulers.insert(name),
             "`policy`" => names.policies.insert(name),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Flaws, Step};
+use super::{Flaws, PathStep};
 use crate::coflows::rates::MAX_HOPS;
 use crate::topology::graph::{Cable, Graph, Level, MAX_SWITCHES, Routes, Switch, Tier};
 use crate::units::BitRate;
@@ -39,8 +39,8 @@ macro_rules! shapes {
             pub(super) const SHAPES: &[&str] = &[$($key),*];
 
             /// The shapes that are given.
-            fn shapes(&self) -> Vec<&dyn Shape> {
-                let all = [$(self.$field.as_ref().map(|s| s as &dyn Shape)),*];
+            fn shapes(&self) -> Vec<&dyn GraphShape> {
+                let all = [$(self.$field.as_ref().map(|s| s as &dyn GraphShape)),*];
                 all.into_iter().flatten().collect()
             }
         }
@@ -66,7 +66,7 @@ shapes! {
 }
 
 /// Parameters of a usual network of switches.
-trait Shape {
+trait GraphShape {
     /// The network of `racks` racks; `None` once the flaws are noted.
     fn check(&self, racks: usize, flaws: &mut Flaws) -> Option<Graph>;
 }
@@ -201,7 +201,7 @@ struct RawCable {
     rate: BitRate,
 }
 
-fn at(steps: impl IntoIterator<Item = Step>) -> Vec<Step> {
+fn at(steps: impl IntoIterator<Item = PathStep>) -> Vec<PathStep> {
     ["eps".into(), "graph".into()].into_iter().chain(steps).collect()
 }
 
@@ -245,7 +245,7 @@ impl RawGraph {
                 flaws.rate(rate, path("rate"));
             }
         }
-        let find = |name: &str, path: Vec<Step>, flaws: &mut Flaws| {
+        let find = |name: &str, path: Vec<PathStep>, flaws: &mut Flaws| {
             let found = numbers.get(name).copied();
             let known: Vec<&str> = self.switches.iter().take(8).map(|s| s.name.as_str()).collect();
             let more = if self.switches.len() > 8 { ", ..." } else { "" };
@@ -308,7 +308,7 @@ impl RawGraph {
     }
 }
 
-impl Shape for RawFatTree {
+impl GraphShape for RawFatTree {
     fn check(&self, racks: usize, flaws: &mut Flaws) -> Option<Graph> {
         let (before, path) = (flaws.0.len(), |key: &str| at(["fat-tree".into(), key.into()]));
         let (k, even) = (self.k, self.k.is_multiple_of(2));
@@ -332,7 +332,7 @@ impl Shape for RawFatTree {
     }
 }
 
-impl Shape for RawLeafSpine {
+impl GraphShape for RawLeafSpine {
     fn check(&self, racks: usize, flaws: &mut Flaws) -> Option<Graph> {
         let (before, path) = (flaws.0.len(), |key: &str| at(["leaf-spine".into(), key.into()]));
         flaws.unless(self.spines > 0, path("spines"), "no spines", "1 or more");
@@ -347,7 +347,7 @@ impl Shape for RawLeafSpine {
     }
 }
 
-impl Shape for RawTree {
+impl GraphShape for RawTree {
     fn check(&self, racks: usize, flaws: &mut Flaws) -> Option<Graph> {
         let before = flaws.0.len();
         flaws.unless(
@@ -372,7 +372,7 @@ impl Shape for RawTree {
     }
 }
 
-impl Shape for RawHierarchy {
+impl GraphShape for RawHierarchy {
     fn check(&self, racks: usize, flaws: &mut Flaws) -> Option<Graph> {
         let (before, path) = (flaws.0.len(), |key: &str| at(["hierarchy".into(), key.into()]));
         flaws.unless(
@@ -414,7 +414,7 @@ impl Shape for RawHierarchy {
     }
 }
 
-impl Shape for RawVl2 {
+impl GraphShape for RawVl2 {
     fn check(&self, racks: usize, flaws: &mut Flaws) -> Option<Graph> {
         let (before, path) = (flaws.0.len(), |key: &str| at(["vl2".into(), key.into()]));
         for (n, key) in [(self.da, "da"), (self.di, "di")] {
@@ -440,7 +440,7 @@ impl Shape for RawVl2 {
     }
 }
 
-impl Shape for RawBCube {
+impl GraphShape for RawBCube {
     fn check(&self, racks: usize, flaws: &mut Flaws) -> Option<Graph> {
         let (before, path) = (flaws.0.len(), |key: &str| at(["bcube".into(), key.into()]));
         flaws.unless(
@@ -471,7 +471,7 @@ impl Shape for RawBCube {
 fn rates(
     list: &[(BitRate, &str)],
     switch: Option<BitRate>,
-    path: &dyn Fn(&str) -> Vec<Step>,
+    path: &dyn Fn(&str) -> Vec<PathStep>,
     flaws: &mut Flaws,
 ) {
     for (rate, key) in list.iter().copied().chain(switch.map(|s| (s, "switch"))) {

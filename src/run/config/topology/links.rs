@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Flaws, Step};
+use super::{Flaws, PathStep};
 use crate::topology::graph::Tier;
 use crate::topology::links::{LinkSpec, LinkSpecs, Loss, index};
 use crate::units::{Bytes, Span};
@@ -156,7 +156,7 @@ impl RawLink {
     }
 }
 
-fn buffer(bytes: Option<Bytes>, path: Vec<Step>, flaws: &mut Flaws) {
+fn buffer(bytes: Option<Bytes>, path: Vec<PathStep>, flaws: &mut Flaws) {
     let good = bytes.is_none_or(|b| (MIN_BUFFER..=MAX_BUFFER).contains(&b));
     flaws.unless(
         good,
@@ -166,8 +166,8 @@ fn buffer(bytes: Option<Bytes>, path: Vec<Step>, flaws: &mut Flaws) {
     );
 }
 
-fn at(keys: &[&str]) -> Vec<Step> {
-    std::iter::once("links").chain(keys.iter().copied()).map(Step::from).collect()
+fn at(keys: &[&str]) -> Vec<PathStep> {
+    std::iter::once("links").chain(keys.iter().copied()).map(PathStep::from).collect()
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use std::process::{ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError, TrySendError};
 use std::time::{Duration, Instant};
 
-use super::{LONGEST, Link, spawn};
+use super::{LONGEST, ProgramLink, spawn};
 use crate::circuits::external::{NoAnswer, Privileges};
 use crate::kernel::sys;
 use crate::runtime::settings::ProgramSpec;
@@ -103,7 +103,7 @@ impl Child {
     }
 }
 
-impl Link for Child {
+impl ProgramLink for Child {
     fn send(&mut self, question: String, until: Instant) -> Result<(), NoAnswer> {
         if let Some(why) = &self.ended {
             return Err(why.clone().into());

@@ -13,7 +13,7 @@ use ureq::Agent;
 use ureq::http::Uri;
 use ureq::http::header::CONTENT_TYPE;
 
-use super::{LONGEST, Link, short, spawn};
+use super::{LONGEST, ProgramLink, short, spawn};
 use crate::circuits::external::NoAnswer;
 
 /// Time between two looks for a program that may be starting.
@@ -24,13 +24,13 @@ const AGAIN: Duration = Duration::from_millis(20);
 const LATE: Duration = Duration::from_secs(1);
 
 /// A question with its number and the end of the time for its answer.
-type Asked = (u64, String, Instant);
+type PostedQuestion = (u64, String, Instant);
 
 /// A program at an address.
 pub struct Http {
     /// How many questions were asked.
     asked: u64,
-    questions: mpsc::SyncSender<Asked>,
+    questions: mpsc::SyncSender<PostedQuestion>,
     answers: mpsc::Receiver<(u64, Result<String, String>)>,
 }
 
@@ -59,7 +59,7 @@ impl Http {
     }
 }
 
-impl Link for Http {
+impl ProgramLink for Http {
     fn send(&mut self, question: String, until: Instant) -> Result<(), NoAnswer> {
         let sent = self.questions.try_send((self.asked + 1, question, until));
         sent.map(|()| self.asked += 1).map_err(|e| match e {
@@ -93,7 +93,7 @@ fn listens(url: &str) -> bool {
 fn ask_all(
     agent: &Agent,
     url: &str,
-    questions: &mpsc::Receiver<Asked>,
+    questions: &mpsc::Receiver<PostedQuestion>,
     answers: &mpsc::Sender<(u64, Result<String, String>)>,
 ) {
     while let Ok((number, question, until)) = questions.recv() {

@@ -18,10 +18,10 @@ use crate::ids::{CoflowId, FlowId, JobId, RackId};
 use crate::placement::Policy;
 use crate::placement::advisor::PlacementRequest;
 use crate::placement::external::ExternalOptions;
-use crate::runtime::external::{MISSING, Program};
-use crate::runtime::record::{Entry, JobsHead, Recorder, Tap};
-use crate::runtime::report::End;
-use crate::runtime::rows::{Row, Rows};
+use crate::runtime::external::{ExternalProgram, MISSING};
+use crate::runtime::record::{JobsHead, Recorder, RecordingEntry, RecordingTap};
+use crate::runtime::report::RunEnd;
+use crate::runtime::rows::{ResultRow, RowSink};
 use crate::runtime::settings::ProgramSpec;
 use crate::scheduler::record::EndedJobs;
 use crate::scheduler::{SchedulerAction, SchedulerEvent, TaskRef, TaskScheduler};
@@ -34,9 +34,13 @@ use crate::workload::jobs::JobSpec;
 ///
 /// # Errors
 /// A program that does not start, or does not say its version.
-pub fn program(policy: &Policy, patience: Option<Duration>) -> Result<Option<Program>, String> {
+pub fn program(
+    policy: &Policy,
+    patience: Option<Duration>,
+) -> Result<Option<ExternalProgram>, String> {
     let Policy::External(ExternalOptions { external }) = policy else { return Ok(None) };
-    Program::start(&ProgramSpec::of(external)?, patience.unwrap_or(external.within.std())).map(Some)
+    ExternalProgram::start(&ProgramSpec::of(external)?, patience.unwrap_or(external.within.std()))
+        .map(Some)
 }
 
 /// An event of the network.
@@ -51,7 +55,7 @@ pub enum NetworkEvent {
 /// A clock, and a network that moves bytes. Coflows have the scheduler's numbers.
 ///
 /// Every method's error says why the run cannot go on.
-pub trait Transport {
+pub trait JobsTransport {
     /// The time since the run's start.
     fn now(&self) -> Time;
 
@@ -96,7 +100,7 @@ pub trait Transport {
     fn left(&mut self) -> Result<Vec<(CoflowId, FlowId, Bytes)>, String>;
 
     /// The controller's proposal for the tasks of a stage (tasks by rack). The controller holds it
-    /// until [`Transport::begins`], or for some time. `None`: it has none.
+    /// until [`JobsTransport::begins`], or for some time. `None`: it has none.
     ///
     /// # Errors
     /// Why the run cannot go on.
@@ -106,8 +110,8 @@ pub trait Transport {
         request: &PlacementRequest,
     ) -> Result<Option<Vec<(RackId, u32)>>, String>;
 
-    /// The shuffle of a stage begins, so what [`Transport::place`] has held for it is not needed
-    /// any more.
+    /// The shuffle of a stage begins, so what [`JobsTransport::place`] has held for it is not
+    /// needed any more.
     ///
     /// # Errors
     /// Why the run cannot go on.
@@ -174,7 +178,7 @@ impl Agenda<'_> {
 }
 
 /// The present state of a run, for its watchers.
-pub struct Round<'a, T> {
+pub struct RunView<'a, T> {
     /// The scheduler.
     pub scheduler: &'a TaskScheduler,
     /// Clock and network.
@@ -186,44 +190,44 @@ pub struct Round<'a, T> {
 }
 
 /// Writer of rows about what has ended.
-pub struct Told<'a> {
-    rows: Rows<'a>,
+pub struct EndedRows<'a> {
+    rows: RowSink<'a>,
     topology: &'a Topology,
     /// Jobs that were written.
     pub jobs: JobsTally,
 }
 
-impl<'a> Told<'a> {
+impl<'a> EndedRows<'a> {
     /// Nothing yet; rows name the hosts of `topology`.
-    pub fn new(rows: Rows<'a>, topology: &'a Topology) -> Self {
+    pub fn new(rows: RowSink<'a>, topology: &'a Topology) -> Self {
         Self { rows, topology, jobs: JobsTally::default() }
     }
 
     /// Writes what has ended.
     pub fn tell(&mut self, ended: EndedJobs, coflows: &[CoflowRecord]) {
-        coflows.iter().for_each(|c| (self.rows)(Row::Coflow(c)));
-        ended.tasks.iter().for_each(|t| (self.rows)(Row::Task(&t.named(self.topology))));
+        coflows.iter().for_each(|c| (self.rows)(ResultRow::Coflow(c)));
+        ended.tasks.iter().for_each(|t| (self.rows)(ResultRow::Task(&t.named(self.topology))));
         for job in &ended.jobs {
             self.jobs.add(job);
-            (self.rows)(Row::Job(job));
+            (self.rows)(ResultRow::Job(job));
         }
     }
 }
 
 /// A scheduler, its transport, and the known events.
-pub struct Driver<'a, T> {
+pub struct JobsDriver<'a, T> {
     /// Decides.
     pub scheduler: TaskScheduler,
     /// Clock and network.
     pub transport: T,
     agenda: Agenda<'a>,
-    tap: Tap,
+    tap: RecordingTap,
     /// Decides about slots under the placement policy `external`.
-    pub program: Option<Program>,
+    pub program: Option<ExternalProgram>,
     /// Writes of tasks over the network before they are done, if they write.
     pub writes: Option<Writes<'a>>,
     /// Takes what has ended, which is not kept then.
-    pub told: Option<Told<'a>>,
+    pub told: Option<EndedRows<'a>>,
     /// Instants in a row at which the scheduler woke by itself and wanted nothing, and the network
     /// had no event.
     in_vain: u32,
@@ -233,7 +237,7 @@ pub struct Driver<'a, T> {
 /// broken network again and again.
 const PATIENCE: u32 = 10_000;
 
-impl<'a, T: Transport> Driver<'a, T> {
+impl<'a, T: JobsTransport> JobsDriver<'a, T> {
     /// A driver of a new scheduler. `jobs` by arrival; `failures` are hosts that fail and come
     /// back, by time.
     pub fn new(
@@ -247,7 +251,7 @@ impl<'a, T: Transport> Driver<'a, T> {
             scheduler,
             transport,
             agenda: Agenda { timers: BTreeMap::new(), timers_set: 0, failures, coming },
-            tap: Tap::default(),
+            tap: RecordingTap::default(),
             program: None,
             writes: None,
             told: None,
@@ -257,8 +261,8 @@ impl<'a, T: Transport> Driver<'a, T> {
 
     /// Records everything from now on; nothing must have happened. `head` describes the scheduler.
     pub fn record(&mut self, recorder: &Recorder, head: JobsHead) {
-        recorder.put(Entry::Jobs(Box::new(head)));
-        self.tap = Tap::new(Some(recorder.clone()));
+        recorder.put(RecordingEntry::Jobs(Box::new(head)));
+        self.tap = RecordingTap::new(Some(recorder.clone()));
     }
 
     /// Runs until all jobs have finished, the transport's time is over, nothing can move any more,
@@ -267,29 +271,29 @@ impl<'a, T: Transport> Driver<'a, T> {
     ///
     /// # Errors
     /// What the transport could not do, or the scheduler refused.
-    pub fn play(&mut self, watch: &mut dyn FnMut(&Round<T>) -> bool) -> Result<End, String> {
+    pub fn play(&mut self, watch: &mut dyn FnMut(&RunView<T>) -> bool) -> Result<RunEnd, String> {
         loop {
             let wake = self.agenda.next().into_iter().chain(self.scheduler.poll_timeout()).min();
             let coming = self.agenda.coming.len();
             let done = coming == 0 && self.scheduler.is_idle() && self.transport.is_over();
             let stuck = (wake.is_none() || self.in_vain >= PATIENCE) && self.transport.is_stuck();
             let ends = done || stuck;
-            let goes_on = watch(&Round {
+            let goes_on = watch(&RunView {
                 scheduler: &self.scheduler,
                 transport: &self.transport,
                 coming,
                 ends,
             });
             match (done, goes_on, stuck) {
-                (true, ..) => return Ok(End::Finished),
-                (_, false, _) => return Ok(End::Stopped),
-                (_, _, true) => return Ok(End::Stuck),
+                (true, ..) => return Ok(RunEnd::Finished),
+                (_, false, _) => return Ok(RunEnd::Stopped),
+                (_, _, true) => return Ok(RunEnd::Stuck),
                 (false, true, false) => {}
             }
             let in_time = self.transport.wait(wake)?;
             let heard = self.hear()?;
             if !in_time {
-                return Ok(End::Until);
+                return Ok(RunEnd::Until);
             }
             let now = self.transport.now();
             let alone = heard == 0 && self.agenda.next().is_none();
@@ -343,10 +347,10 @@ impl<'a, T: Transport> Driver<'a, T> {
     fn tell(&mut self, event: SchedulerEvent) -> Result<(), String> {
         self.writes.iter_mut().for_each(|w| w.heard(&event));
         let at = self.transport.now();
-        self.tap.put(|| Entry::JobTell { at, event: event.clone() });
+        self.tap.put(|| RecordingEntry::JobTell { at, event: event.clone() });
         self.scheduler.handle(event, at).map_err(|e| {
             let why = e.to_string();
-            self.tap.put(|| Entry::JobRefused { why: why.clone() });
+            self.tap.put(|| RecordingEntry::JobRefused { why: why.clone() });
             why
         })
     }
@@ -378,7 +382,7 @@ impl<'a, T: Transport> Driver<'a, T> {
                 acts += 1;
                 self.transport.log(&action);
             }
-            self.tap.put(|| Entry::JobAct { action: action.clone() });
+            self.tap.put(|| RecordingEntry::JobAct { action: action.clone() });
             match action {
                 SchedulerAction::PlaceData { job, .. } => {
                     self.tell(SchedulerEvent::DataPlaced(job))?
@@ -423,7 +427,7 @@ impl<'a, T: Transport> Driver<'a, T> {
                 SchedulerAction::FinishJob(_) => {}
             }
         }
-        self.tap.idle(Entry::JobIdle {});
+        self.tap.idle(RecordingEntry::JobIdle {});
         Ok(acts)
     }
 

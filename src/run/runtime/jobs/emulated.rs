@@ -3,7 +3,7 @@
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-use super::live::{Network, NetworkEvent};
+use super::live::{JobsNetwork, NetworkEvent};
 use crate::coflows::CoflowSpec;
 use crate::control::Event;
 use crate::ids::{CoflowId, FlowId};
@@ -26,7 +26,7 @@ impl<'a> Emulated<'a> {
     }
 }
 
-impl Network for Emulated<'_> {
+impl JobsNetwork for Emulated<'_> {
     fn start(&mut self, coflow: &CoflowSpec) -> Result<(), String> {
         let now = self.emulation.clock.now();
         (self.began)(now, coflow);

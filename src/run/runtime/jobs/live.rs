@@ -1,7 +1,7 @@
 //! Jobs by the wall clock: the scheduler over a network that another process controls.
 //!
-//! A [`Network`] moves all bytes and reports what has arrived: over HTTP in the command line, in
-//! process in experiments and tests. Blocks are in place as soon as a job is submitted, as in
+//! A [`JobsNetwork`] moves all bytes and reports what has arrived: over HTTP in the command line,
+//! in process in experiments and tests. Blocks are in place as soon as a job is submitted, as in
 //! [`super::simulate`]; scheduler and driver ([`super::drive`]) are the same.
 
 use std::collections::BTreeSet;
@@ -10,14 +10,14 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 pub use super::drive::NetworkEvent;
-use super::drive::{Driver, Round, Transport, program};
+use super::drive::{JobsDriver, JobsTransport, RunView, program};
 use crate::coflows::CoflowSpec;
 use crate::ids::{CoflowId, FlowId, JobId, RackId};
 use crate::placement::advisor::PlacementRequest;
 use crate::placement::decision::{Keep, PlacementDecision};
 use crate::runtime::planned::scheduler;
 use crate::runtime::record::{JobsHead, Recorder};
-use crate::runtime::report::End;
+use crate::runtime::report::RunEnd;
 use crate::scheduler::SchedulerEvent;
 use crate::scheduler::record::{SchedulerSnapshot, TaskRun};
 use crate::scheduler::spec::JobPolicy;
@@ -27,7 +27,7 @@ use crate::units::{Bytes, Span, Time};
 use crate::workload::jobs::JobList;
 
 /// The network that moves bytes. Coflows have the scheduler's numbers.
-pub trait Network {
+pub trait JobsNetwork {
     /// Begins to send all flows of a coflow; waits for nothing.
     ///
     /// # Errors
@@ -57,7 +57,7 @@ pub trait Network {
     }
 
     /// The controller's proposal for the tasks of a stage; the controller holds it until
-    /// [`Network::begins`], or for some time.
+    /// [`JobsNetwork::begins`], or for some time.
     ///
     /// # Errors
     /// Why it cannot be asked. `None`: it was asked, and has none.
@@ -69,8 +69,8 @@ pub trait Network {
         Err("this network cannot be asked for placements: take another placement policy than co-decided".into())
     }
 
-    /// The shuffle of a stage begins, so what [`Network::place`] has held for it is not needed any
-    /// more.
+    /// The shuffle of a stage begins, so what [`JobsNetwork::place`] has held for it is not needed
+    /// any more.
     ///
     /// # Errors
     /// Why nothing can be given back any more.
@@ -101,7 +101,7 @@ pub struct LiveJobs<'a> {
 
 /// Outcome of a run; times are counted from its start.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct JobsOutcome {
     /// The scheduler's final state.
     pub end: SchedulerSnapshot,
     /// Every attempt of a task, in the order of their ends.
@@ -123,10 +123,10 @@ const LOOK: Span = Span::millis(100);
 pub fn run(
     ask: &LiveJobs,
     recorder: Option<&Recorder>,
-    network: &mut dyn Network,
+    network: &mut dyn JobsNetwork,
     stop: &AtomicBool,
     watch: &mut dyn FnMut(&SchedulerSnapshot, Vec<PlacementDecision>),
-) -> Result<Outcome, String> {
+) -> Result<JobsOutcome, String> {
     let settings = crate::scheduler::state::SchedulerSettings {
         grain: Grain::Host,
         ..ask.jobs_by.settings.clone()
@@ -144,14 +144,14 @@ pub fn run(
         on_their_way: BTreeSet::new(),
         began: Instant::now(),
     };
-    let mut run = Driver::new(scheduler, wall, &ask.jobs.jobs, ask.failures);
+    let mut run = JobsDriver::new(scheduler, wall, &ask.jobs.jobs, ask.failures);
     run.program = program;
     if let Some(recorder) = recorder {
         let (topology, foreseen) = ((**ask.topology).clone(), foreseen.clone());
         run.record(recorder, JobsHead { topology, policy, elephant, foreseen, misjudged: None });
     }
     let (mut looked, mut known) = (Time::ZERO, 0);
-    let mut look = |r: &Round<LiveTransport>| {
+    let mut look = |r: &RunView<LiveTransport>| {
         let now = r.transport.now();
         if now.since(looked) >= LOOK {
             looked = now;
@@ -162,18 +162,18 @@ pub fn run(
         !stop.load(Relaxed)
     };
     let broken = match run.play(&mut look) {
-        Ok(End::Stuck) => Some("nothing moves any more, and jobs are unfinished".into()),
+        Ok(RunEnd::Stuck) => Some("nothing moves any more, and jobs are unfinished".into()),
         Ok(_) => None,
         Err(why) => Some(why),
     };
     let end = run.scheduler.snapshot();
     watch(&end, run.scheduler.decisions().after(known).cloned().collect());
-    Ok(Outcome { end, timeline: run.scheduler.timeline().to_vec(), broken })
+    Ok(JobsOutcome { end, timeline: run.scheduler.timeline().to_vec(), broken })
 }
 
 /// A network with the wall clock.
 struct LiveTransport<'a> {
-    network: &'a mut dyn Network,
+    network: &'a mut dyn JobsNetwork,
     /// The event that ended the last wait.
     heard: Option<NetworkEvent>,
     /// Coflows that were started, and have neither ended nor been cancelled.
@@ -181,7 +181,7 @@ struct LiveTransport<'a> {
     began: Instant,
 }
 
-impl Transport for LiveTransport<'_> {
+impl JobsTransport for LiveTransport<'_> {
     fn now(&self) -> Time {
         Time(u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }
@@ -260,7 +260,7 @@ mod tests {
 
     /// Delivers every flow after the same time, the last first, and remembers what was asked.
     #[derive(Default)]
-    struct Fake {
+    struct FakeNetwork {
         words: std::collections::VecDeque<(Instant, NetworkEvent)>,
         takes: Duration,
         cancelled: usize,
@@ -276,7 +276,7 @@ mod tests {
         breaks_at: Option<u32>,
     }
 
-    impl Network for Fake {
+    impl JobsNetwork for FakeNetwork {
         fn start(&mut self, c: &CoflowSpec) -> Result<(), String> {
             if self.breaks_at.is_some_and(|k| c.id.0 >= k) {
                 return Err("the cable is cut".into());
@@ -367,7 +367,11 @@ mod tests {
         list
     }
 
-    fn play(kind: Kind, fake: &mut Fake, failures: &[(Time, SchedulerEvent)]) -> Outcome {
+    fn play(
+        kind: Kind,
+        fake: &mut FakeNetwork,
+        failures: &[(Time, SchedulerEvent)],
+    ) -> JobsOutcome {
         let (topology, jobs) = (Arc::new(network()), quick());
         let mut by = JobPolicy::new(kind);
         by.placement.common.missed = None;
@@ -398,7 +402,7 @@ mod tests {
     #[test]
     fn every_policy_runs_every_task_once_by_the_clock() {
         for kind in kinds() {
-            let mut fake = Fake::default();
+            let mut fake = FakeNetwork::default();
             let o = play(kind, &mut fake, &[]);
             assert_eq!(o.broken, None, "{kind:?}");
             let tasks: u64 = quick().jobs.iter().map(|j| j.tasks()).sum();
@@ -435,7 +439,8 @@ mod tests {
         ];
         let (mut cancelled, mut reruns) = (0, 0);
         for kind in kinds() {
-            let mut fake = Fake { takes: Duration::from_millis(10), ..Fake::default() };
+            let mut fake =
+                FakeNetwork { takes: Duration::from_millis(10), ..FakeNetwork::default() };
             let o = play(kind, &mut fake, &failures);
             assert_eq!(
                 (o.broken, o.end.counters.hosts_failed, o.end.counters.violations),
@@ -462,7 +467,7 @@ mod tests {
 
     #[test]
     fn who_stops_or_loses_the_network_keeps_what_was_done() {
-        let mut cut = Fake { breaks_at: Some(3), ..Fake::default() };
+        let mut cut = FakeNetwork { breaks_at: Some(3), ..FakeNetwork::default() };
         let o = play(Kind::Fair, &mut cut, &[]);
         assert_eq!(o.broken.as_deref(), Some("the cable is cut"));
         assert!(o.end.jobs.iter().any(|j| j.finished.is_none()) && !o.timeline.is_empty());
@@ -477,7 +482,7 @@ mod tests {
             jobs: &jobs,
             failures: &[],
         };
-        let mut silent = Fake { silent_from: Some(2), ..Fake::default() };
+        let mut silent = FakeNetwork { silent_from: Some(2), ..FakeNetwork::default() };
         // Told to stop when only silence is left.
         let mut watch = |s: &SchedulerSnapshot, _: Vec<PlacementDecision>| {
             stop.store(s.coflows > 0 && s.computing == 0, Relaxed)

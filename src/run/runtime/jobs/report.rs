@@ -7,9 +7,9 @@ use crate::control::record::Tampered;
 use crate::fabric::meter::Utilisation;
 use crate::ids::JobId;
 use crate::placement::decision::PlacementDecision;
-use crate::runtime::report::caveats::{Caveat, Facts, Given};
-use crate::runtime::report::{End, Machine, Origin, RunResult, Summary};
-use crate::runtime::spans::Spans;
+use crate::runtime::report::caveats::{Caveat, CaveatFacts, Given};
+use crate::runtime::report::{ResultOrigin, RunEnd, RunMachine, RunResult, Summary};
+use crate::runtime::spans::SpanList;
 use crate::scheduler::record::{
     Explained, JobRecord, SchedulerCounters, SchedulerSnapshot, TaskRun,
 };
@@ -20,7 +20,7 @@ use crate::units::{Bytes, Span, Time};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct JobsResult {
     /// Where the result comes from.
-    pub origin: Origin,
+    pub origin: ResultOrigin,
     /// `timed`, `netlink` or `sim`.
     pub mechanism: String,
     /// Name of the topology.
@@ -38,7 +38,7 @@ pub struct JobsResult {
     pub forced: bool,
     /// Why the run ended.
     #[serde(default)]
-    pub end: End,
+    pub end: RunEnd,
     /// The instant, by the daemon's clock and its event log, from which this result counts its
     /// times; only of live runs.
     #[serde(default, rename = "zero_ns", skip_serializing_if = "Option::is_none")]
@@ -72,7 +72,7 @@ pub struct JobsResult {
     /// The machine: of live runs what it is and what it did; of simulations what the run took, if
     /// asked for. All else is the same on every machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub machine: Option<Machine>,
+    pub machine: Option<RunMachine>,
     /// Why the run is not, or not wholly, what its name says; empty if nothing speaks against it.
     #[serde(default)]
     pub caveats: Vec<Caveat>,
@@ -135,7 +135,7 @@ pub struct JobsSummary {
     /// Jobs whose guideline was dropped, and why. Older results call it `fallbacks`.
     #[serde(rename = "guidelines_dropped", alias = "fallbacks")]
     pub fallbacks: Vec<(JobId, String)>,
-    /// Why the fallback decided the first time.
+    /// Why the fallback decided the first of [`SchedulerCounters::fallbacks`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_fallback: Option<String>,
 }
@@ -143,8 +143,8 @@ pub struct JobsSummary {
 /// What the sums over jobs are made of.
 #[derive(Clone, Debug, Default)]
 pub struct JobsTally {
-    jcts: Spans,
-    ccts: Spans,
+    jcts: SpanList,
+    ccts: SpanList,
     sending: usize,
     unfinished: usize,
     /// First arrival and last finish.
@@ -262,7 +262,7 @@ impl JobsResult {
     #[must_use]
     pub fn judged(mut self, given: &Given) -> Self {
         let (s, n) = (&self.summary, &self.network);
-        let facts = Facts {
+        let facts = CaveatFacts {
             what: "jobs",
             ends: (self.end, s.finished, s.unfinished, None),
             stats: &n.stats,

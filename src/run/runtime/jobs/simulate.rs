@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Serialize;
 
-use super::drive::{Driver, NetworkEvent, Round, Told, Transport, program};
+use super::drive::{EndedRows, JobsDriver, JobsTransport, NetworkEvent, RunView, program};
 use super::report::{JobsResult, JobsTally};
 use super::writes::Writes;
 use crate::coflows::{CoflowRecord, CoflowSpec};
@@ -26,7 +26,7 @@ use crate::runtime::planned::scheduler;
 use crate::runtime::record::{JobsHead, Recorder};
 use crate::runtime::report::RunResult;
 use crate::runtime::report::caveats::Given;
-use crate::runtime::rows::{Row, Rows};
+use crate::runtime::rows::{ResultRow, RowSink};
 use crate::runtime::settings::RunPlan;
 use crate::runtime::simulate::{Extras, Finished, Simulation, told};
 use crate::scheduler::spec::JobPolicy;
@@ -58,7 +58,7 @@ pub struct SimulatedJobs<'a> {
 /// A line of a run's event log.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-pub enum Line<'a> {
+pub enum EventLogLine<'a> {
     /// A record of the controller.
     Network(Record),
     /// An action of the scheduler: what it wanted done.
@@ -75,7 +75,10 @@ pub enum Line<'a> {
 ///
 /// # Errors
 /// Jobs that the policy cannot plan, or what the scheduler or the controller refuses.
-pub fn simulate(ask: &SimulatedJobs, log: &mut dyn FnMut(Line)) -> Result<JobsResult, String> {
+pub fn simulate(
+    ask: &SimulatedJobs,
+    log: &mut dyn FnMut(EventLogLine),
+) -> Result<JobsResult, String> {
     simulate_with(ask, &JobRunOptions::default(), log)
 }
 
@@ -94,13 +97,13 @@ pub struct JobRunOptions<'a> {
     /// ([`Extras::resolution`]).
     pub resolution: Span,
     /// Is told now and then how far the run is, and at its end.
-    pub watch: Option<&'a dyn Fn(Progress)>,
+    pub watch: Option<&'a dyn Fn(JobsProgress)>,
     /// Takes what both machines hear and want.
     pub record: Option<&'a Recorder>,
     /// The job of which the result says why its tasks started where they did.
     pub explain: Option<JobId>,
     /// Takes everything that ends; the result has no lists then, and sums over all.
-    pub rows: Option<Rows<'a>>,
+    pub rows: Option<RowSink<'a>>,
     /// Whether tasks write what their stages make for good: HDFS copies it over the network before
     /// they are done.
     pub writes: bool,
@@ -108,7 +111,7 @@ pub struct JobRunOptions<'a> {
 
 /// How far a run of jobs is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct JobsProgress {
     /// Virtual time.
     pub now: Time,
     /// Instants at which something has happened.
@@ -151,7 +154,7 @@ fn work(s: &StageSpec) -> u128 {
 pub fn simulate_with(
     ask: &SimulatedJobs,
     course: &JobRunOptions,
-    log: &mut dyn FnMut(Line),
+    log: &mut dyn FnMut(EventLogLine),
 ) -> Result<JobsResult, String> {
     simulate_as(ask, ask.jobs_by.placement.build(ask.plan.policy.elephant_threshold), course, log)
 }
@@ -165,7 +168,7 @@ pub fn simulate_as(
     ask: &SimulatedJobs,
     placement: Box<dyn Placement>,
     course: &JobRunOptions,
-    log: &mut dyn FnMut(Line),
+    log: &mut dyn FnMut(EventLogLine),
 ) -> Result<JobsResult, String> {
     let topology = Arc::new(ask.jobs_by.placement.network(ask.topology));
     let grain = ask.jobs_by.settings.grain;
@@ -200,14 +203,14 @@ pub fn simulate_as(
     )?;
     course.explain.into_iter().for_each(|job| scheduler.explain(job));
     let lines = std::cell::RefCell::new(log);
-    let mut from_network = |r| (lines.borrow_mut())(Line::Network(r));
+    let mut from_network = |r| (lines.borrow_mut())(EventLogLine::Network(r));
     let extras = Extras {
         faults: ask.faults,
         bucket: course.bucket,
         resolution: course.resolution,
         proposals: true,
     };
-    let transport = Virtual {
+    let transport = VirtualTransport {
         network: Simulation::with(&network, ask.plan, extras, &mut from_network),
         promised: BTreeMap::new(),
         promises: 0,
@@ -215,14 +218,14 @@ pub fn simulate_as(
         now: Time::ZERO,
         until: ask.until.unwrap_or(Time::MAX),
         events: 0,
-        log: &mut |at, job_action| (lines.borrow_mut())(Line::Jobs { at, job_action }),
+        log: &mut |at, job_action| (lines.borrow_mut())(EventLogLine::Jobs { at, job_action }),
     };
-    let mut run = Driver::new(scheduler, transport, &ask.jobs.jobs, ask.failures);
+    let mut run = JobsDriver::new(scheduler, transport, &ask.jobs.jobs, ask.failures);
     // Time stands still while the program thinks: a run gives the same results on a slow machine.
     run.program = program(&ask.jobs_by.placement.policy, Some(PATIENCE))?;
     let seed = ask.jobs_by.placement.common.seed;
     run.writes = course.writes.then(|| Writes::new(&ask.jobs.jobs, topology.clone(), grain, seed));
-    run.told = course.rows.map(|rows| Told::new(rows, ask.topology));
+    run.told = course.rows.map(|rows| EndedRows::new(rows, ask.topology));
     if let Some(recorder) = course.record {
         let (topology, policy, foreseen) =
             ((*topology).clone(), ask.jobs_by.clone(), foreseen.to_vec());
@@ -232,19 +235,21 @@ pub fn simulate_as(
             JobsHead { topology, policy, elephant, foreseen, misjudged: course.remaining },
         );
     }
-    let end = run.play(&mut |r: &Round<Virtual>| {
+    let end = run.play(&mut |r: &RunView<VirtualTransport>| {
         let stopped = course.stop.is_some_and(|s| s.load(Ordering::Relaxed));
         let (now, events, coflows) =
             (r.transport.now, r.transport.events, r.transport.network.unfinished());
         if events.is_multiple_of(LOOK) || r.ends || stopped {
-            course.watch.inspect(|tell| tell(Progress { now, events, coming: r.coming, coflows }));
+            course
+                .watch
+                .inspect(|tell| tell(JobsProgress { now, events, coming: r.coming, coflows }));
         }
         !stopped
     })?;
     let grain = if grain == Grain::Rack { "rack" } else { "host" };
     let explained = run.scheduler.explained().iter().map(|e| e.named(ask.topology)).collect();
     let decisions = run.scheduler.decisions().after(0).cloned().collect();
-    let Virtual { network, events, .. } = run.transport;
+    let VirtualTransport { network, events, .. } = run.transport;
     let network = RunResult {
         end,
         events: Some(events),
@@ -268,13 +273,13 @@ pub fn simulate_as(
         result.judged(&Given { faults: (ask.faults.len() + down) as u64, ..Given::default() });
     let result = JobsResult { explained, decisions, ..result };
     let Some(rows) = course.rows else { return Ok(result) };
-    result.timeline.iter().for_each(|t| rows(Row::Task(t)));
-    result.jobs.iter().for_each(|j| rows(Row::Job(j)));
+    result.timeline.iter().for_each(|t| rows(ResultRow::Task(t)));
+    result.jobs.iter().for_each(|j| rows(ResultRow::Job(j)));
     Ok(JobsResult { jobs: Vec::new(), timeline: Vec::new(), ..result })
 }
 
 /// The simulated network, and its clock.
-struct Virtual<'a> {
+struct VirtualTransport<'a> {
     network: Simulation<'a>,
     /// What the controller holds for shuffles that have not begun.
     promised: BTreeMap<(JobId, usize), CoflowId>,
@@ -294,7 +299,7 @@ fn refused(e: &Rejected) -> String {
     e.to_string()
 }
 
-impl Transport for Virtual<'_> {
+impl JobsTransport for VirtualTransport<'_> {
     fn now(&self) -> Time {
         self.now
     }

@@ -5,7 +5,7 @@
 //! knows what is wrong (else nothing at all), and the mean completion time stays within a bound.
 
 use super::errors::Errors;
-use super::simulate::{JobRunOptions, Line, SimulatedJobs, simulate_with};
+use super::simulate::{EventLogLine, JobRunOptions, SimulatedJobs, simulate_with};
 use super::tests::{racks, stage};
 use crate::control::policy::{CircuitPolicy, Estimator, SchedulerKind};
 use crate::placement::{Kind, Policy};
@@ -39,13 +39,13 @@ fn jobs() -> JobList {
 
 /// What a planner knew: of sizes and arrivals the truth, or what is foreseen.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Told {
+enum Foresight {
     Truth,
     Foreseen,
 }
 
 /// Mean completion time, and what the scheduler did.
-fn run(kind: Kind, errors: Errors, told: Told) -> (f64, Vec<String>) {
+fn run(kind: Kind, errors: Errors, told: Foresight) -> (f64, Vec<String>) {
     let elephant_threshold = Bytes(5_000_000);
     let policy = CircuitPolicy {
         demand: Estimator::Declared,
@@ -69,13 +69,13 @@ fn run(kind: Kind, errors: Errors, told: Told) -> (f64, Vec<String>) {
         faults: &[],
         until: None,
     };
-    let seen = (told == Told::Foreseen).then_some(&foreseen[..]);
-    let remaining = (told == Told::Foreseen && errors.remaining_percent > 0)
+    let seen = (told == Foresight::Foreseen).then_some(&foreseen[..]);
+    let remaining = (told == Foresight::Foreseen && errors.remaining_percent > 0)
         .then_some((errors.remaining_percent, errors.seed));
     let mut did = vec![];
     let course = JobRunOptions { foreseen: seen, remaining, ..JobRunOptions::default() };
-    let r = simulate_with(&ask, &course, &mut |line: Line| {
-        if let Line::Jobs { .. } = line {
+    let r = simulate_with(&ask, &course, &mut |line: EventLogLine| {
+        if let EventLogLine::Jobs { .. } = line {
             did.push(serde_json::to_string(&line).unwrap());
         }
     });
@@ -94,7 +94,8 @@ fn compare(kind: Kind, errors: Errors) -> (u64, f64) {
     let (mut others, mut ratio) = (0, 0.0);
     for seed in 1..=SEEDS {
         let errors = Errors { seed, ..errors };
-        let (right, wrong) = (run(kind, errors, Told::Truth), run(kind, errors, Told::Foreseen));
+        let (right, wrong) =
+            (run(kind, errors, Foresight::Truth), run(kind, errors, Foresight::Foreseen));
         others += u64::from(right.1 != wrong.1);
         ratio += wrong.0 / right.0 / SEEDS as f64;
     }

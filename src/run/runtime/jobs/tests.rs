@@ -6,14 +6,14 @@ mod pushbox;
 use std::cell::RefCell;
 
 use super::report::JobsResult;
-use super::simulate::{JobRunOptions, Line, SimulatedJobs, simulate, simulate_with};
+use super::simulate::{EventLogLine, JobRunOptions, SimulatedJobs, simulate, simulate_with};
 use crate::coflows::network::Within;
 use crate::control::policy::{CircuitPolicy, Estimator, SchedulerKind};
 use crate::ids::{HostId, PlaneId, RackId};
 use crate::placement::coscheduler::executor::CoSchedulerOptions;
 use crate::placement::{Kind, Policy};
-use crate::runtime::report::End;
-use crate::runtime::rows::{Row, Rows};
+use crate::runtime::report::RunEnd;
+use crate::runtime::rows::{ResultRow, RowSink};
 use crate::runtime::settings::RunPlan;
 use crate::scheduler::SchedulerEvent;
 use crate::scheduler::spec::JobPolicy;
@@ -78,7 +78,7 @@ fn run_with(
     grain: Grain,
     failures: &[(Time, SchedulerEvent)],
     until: Option<Time>,
-    rows: Option<Rows>,
+    rows: Option<RowSink>,
 ) -> (JobsResult, String) {
     let elephant_threshold = Bytes(2_000_000);
     let policy = CircuitPolicy {
@@ -100,7 +100,8 @@ fn run_with(
         faults: &[],
         until,
     };
-    let mut line = |line: Line| log.push_str(&(serde_json::to_string(&line).unwrap() + "\n"));
+    let mut line =
+        |line: EventLogLine| log.push_str(&(serde_json::to_string(&line).unwrap() + "\n"));
     let r = simulate_with(&ask, &JobRunOptions { rows, ..JobRunOptions::default() }, &mut line)
         .unwrap();
     (r, log)
@@ -184,10 +185,10 @@ fn told(
     until: Option<Time>,
 ) -> (JobsResult, String) {
     let told = RefCell::new((vec![], vec![], vec![]));
-    let take = |row: Row| match row {
-        Row::Coflow(c) => told.borrow_mut().0.push(c.clone()),
-        Row::Job(j) => told.borrow_mut().1.push(j.clone()),
-        Row::Task(t) => told.borrow_mut().2.push(t.clone()),
+    let take = |row: ResultRow| match row {
+        ResultRow::Coflow(c) => told.borrow_mut().0.push(c.clone()),
+        ResultRow::Job(j) => told.borrow_mut().1.push(j.clone()),
+        ResultRow::Task(t) => told.borrow_mut().2.push(t.clone()),
     };
     let (r, log) = run_with(kind, grain, failures, until, Some(&take));
     assert!(r.jobs.is_empty() && r.coflows.is_empty() && r.timeline.is_empty(), "nothing is kept");
@@ -464,8 +465,8 @@ fn no_policy_looks_for_ever_at_a_network_that_is_dead() {
             faults,
             until: None,
         };
-        let r = simulate(&ask, &mut |_: Line| ()).unwrap();
-        let end = if r.summary.unfinished > 0 { End::Stuck } else { End::Finished };
+        let r = simulate(&ask, &mut |_: EventLogLine| ()).unwrap();
+        let end = if r.summary.unfinished > 0 { RunEnd::Stuck } else { RunEnd::Finished };
         assert_eq!(r.end, end, "{kind:?}");
     }
 }
@@ -498,13 +499,15 @@ fn jobs_with_types_have_lists_of_them_and_what_is_not_met_is_told() {
                 faults: &[],
                 until: None,
             };
-            let r = simulate(&ask, &mut |line: Line| match line {
-                Line::Network(Record { what: RecordedEvent::Paths { lists: l, .. }, .. }) => {
-                    lists.extend(l.into_iter().filter_map(|s| s.list))
-                }
-                Line::Network(Record { what: RecordedEvent::TypesUnmet { pairs, .. }, .. }) => {
-                    unmet += pairs
-                }
+            let r = simulate(&ask, &mut |line: EventLogLine| match line {
+                EventLogLine::Network(Record {
+                    what: RecordedEvent::Paths { lists: l, .. },
+                    ..
+                }) => lists.extend(l.into_iter().filter_map(|s| s.list)),
+                EventLogLine::Network(Record {
+                    what: RecordedEvent::TypesUnmet { pairs, .. },
+                    ..
+                }) => unmet += pairs,
                 _ => {}
             });
             assert_eq!(r.unwrap().summary.finished, 6);

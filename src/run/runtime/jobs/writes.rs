@@ -24,7 +24,7 @@ use crate::workload::jobs::JobSpec;
 const FIRST: u32 = 1 << 30;
 
 /// One attempt of a task.
-type Attempt = (TaskRef, u32);
+type TaskAttempt = (TaskRef, u32);
 
 /// The writes of a run.
 pub struct Writes<'a> {
@@ -37,7 +37,7 @@ pub struct Writes<'a> {
     down: BTreeSet<HostId>,
     begun: u32,
     /// By coflow: whose it is, and how many of its flows are on their way.
-    flying: BTreeMap<CoflowId, (Attempt, usize)>,
+    flying: BTreeMap<CoflowId, (TaskAttempt, usize)>,
 }
 
 impl<'a> Writes<'a> {
@@ -73,7 +73,7 @@ impl<'a> Writes<'a> {
 
     /// The coflow that writes what a task has made, which has computed by now; `None`: it writes
     /// nothing, and is done. O(hosts) at worst.
-    pub fn begin(&mut self, of: Attempt, now: Time) -> Option<CoflowSpec> {
+    pub fn begin(&mut self, of: TaskAttempt, now: Time) -> Option<CoflowSpec> {
         let (task, host) = (of.0, self.hosts.remove(&of.0)?);
         let job = self.jobs.get(task.job.index())?;
         let stage = &job.stages[task.stage as usize];
@@ -101,7 +101,7 @@ impl<'a> Writes<'a> {
 
     /// A flow of a coflow has ended (`all`: the whole coflow). The task that is done by that, if
     /// any.
-    pub fn ended(&mut self, coflow: CoflowId, all: bool) -> Option<Attempt> {
+    pub fn ended(&mut self, coflow: CoflowId, all: bool) -> Option<TaskAttempt> {
         let (of, left) = self.flying.get_mut(&coflow)?;
         *left = if all { 0 } else { *left - 1 };
         let done = (*left == 0).then_some(*of);
@@ -112,7 +112,7 @@ impl<'a> Writes<'a> {
     }
 
     /// An attempt is given up: its coflow, if it was writing. O(coflows on their way).
-    pub fn stopped(&mut self, of: Attempt) -> Option<CoflowId> {
+    pub fn stopped(&mut self, of: TaskAttempt) -> Option<CoflowId> {
         let id = self.flying.iter().find(|f| f.1.0 == of).map(|f| *f.0)?;
         self.flying.remove(&id);
         Some(id)

@@ -47,15 +47,15 @@ const LONGEST: u64 = 1 << 26;
 /// and say what was known then.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Line {
+pub(super) enum JournalLine {
     /// The first line.
-    Head(Box<Head>),
+    Head(Box<JournalHead>),
     /// A coflow that had ended, and is counted in the head.
     Kept(CoflowView),
     /// An event whose effects are in the lines before it.
     Seen(Arc<Record>),
     /// A request that made a coflow.
-    Key(Key),
+    Key(IdempotencyKey),
     /// A coflow has begun.
     Open(CoflowView),
     /// A coflow has ended, and nothing of it changes any more.
@@ -66,7 +66,7 @@ pub(super) enum Line {
 
 /// The first line: what the others add to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Head {
+pub(super) struct JournalHead {
     pub format: u32,
     /// The network's name, for people, and its number of racks.
     pub topology: String,
@@ -83,7 +83,7 @@ pub(super) struct Head {
 
 /// An `Idempotency-Key`, and the coflow that came of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Key {
+pub struct IdempotencyKey {
     /// The key.
     pub key: String,
     /// Hash of the request's body.
@@ -93,7 +93,7 @@ pub struct Key {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Mark {
+pub(super) struct JournalMark {
     /// Number of the next event.
     pub seq: u64,
     /// The largest number of a coflow.
@@ -101,7 +101,7 @@ pub(super) struct Mark {
     pub at: Time,
 }
 
-impl Mark {
+impl JournalMark {
     pub fn write(self, file: &File) -> io::Result<()> {
         let text = sealed(&serde_json::to_vec(&self)?);
         let text = String::from_utf8_lossy(&text);
@@ -188,7 +188,7 @@ pub enum JournalError {
 
 /// What was found in a journal.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Found {
+pub struct JournalContents {
     /// For the controller.
     pub past: PreviousRun,
     /// What the run's clock had reached.
@@ -196,7 +196,7 @@ pub struct Found {
     /// The last events, in order.
     pub events: VecDeque<Arc<Record>>,
     /// The last keys, in order.
-    pub keys: VecDeque<Key>,
+    pub keys: VecDeque<IdempotencyKey>,
     /// Bytes of a record that was cut off when the daemon was killed, and are dropped.
     pub torn: u64,
     /// Lines that are damaged, each a record that is lost: its number and the column, from 1, and
@@ -210,11 +210,11 @@ pub struct Found {
     over: BTreeMap<CoflowId, (Time, RecordedEvent)>,
 }
 
-impl Found {
-    fn take(&mut self, line: Line) {
+impl JournalContents {
+    fn take(&mut self, line: JournalLine) {
         match line {
-            Line::Head(h) => {
-                let Head { seq, at, used, totals, forgotten, .. } = *h;
+            JournalLine::Head(h) => {
+                let JournalHead { seq, at, used, totals, forgotten, .. } = *h;
                 self.past = PreviousRun {
                     seq,
                     used,
@@ -224,26 +224,26 @@ impl Found {
                 };
                 self.at = at;
             }
-            Line::Kept(view) => {
+            JournalLine::Kept(view) => {
                 let at = view.closed().unwrap_or(self.at);
                 self.past.keep(view, at);
             }
-            Line::Seen(record) => self.remember(record),
-            Line::Key(key) => {
+            JournalLine::Seen(record) => self.remember(record),
+            JournalLine::Key(key) => {
                 // The id was given again, so the coflow of the earlier key was refused.
                 self.keys.retain(|k| k.id != key.id);
                 keep(&mut self.keys, key, KEYS);
             }
-            Line::Open(view) => {
+            JournalLine::Open(view) => {
                 self.past.used.insert(view.id);
                 self.open.insert(view.id, view);
             }
-            Line::Ended(view) => {
+            JournalLine::Ended(view) => {
                 self.open.remove(&view.id);
                 self.over.remove(&view.id);
                 self.past.end(view);
             }
-            Line::Event(record) => {
+            JournalLine::Event(record) => {
                 self.event(&record);
                 self.remember(record);
             }
@@ -251,8 +251,8 @@ impl Found {
     }
 
     /// The largest numbers that are known.
-    fn mark(&self) -> Mark {
-        Mark { seq: self.past.seq, id: self.past.used.max(), at: self.at }
+    fn mark(&self) -> JournalMark {
+        JournalMark { seq: self.past.seq, id: self.past.used.max(), at: self.at }
     }
 
     fn remember(&mut self, record: Arc<Record>) {
@@ -280,7 +280,7 @@ impl Found {
 
     /// All lines were taken: what is left open had not ended, and the numbers are at least those of
     /// the mark.
-    fn finish(&mut self, mark: Mark) {
+    fn finish(&mut self, mark: JournalMark) {
         // A key is written before its coflow is made.
         let used = &self.past.used;
         self.keys.retain(|k| used.contains(k.id));
@@ -345,7 +345,7 @@ pub(super) struct Opened {
     /// Bytes of whole lines.
     pub length: u64,
     pub mark: File,
-    pub found: Found,
+    pub found: JournalContents,
 }
 
 /// Opens a journal, or begins one; no other process can then.
@@ -357,7 +357,7 @@ pub(super) fn open(directory: &Path, topology: &Topology) -> Result<Opened, Jour
     let lock = hold(directory).map_err(|e| not_held(directory, e))?;
     let ((mark_path, mark_fails), (path, fails)) = (at(MARK), at(NAME));
     let mark_file = mark(directory).map_err(|e| not_held(&mark_path, e))?;
-    let mark = Mark::read(&mark_file).map_err(&mark_fails)?;
+    let mark = JournalMark::read(&mark_file).map_err(&mark_fails)?;
     remove_unfinished(directory);
     let file = open::own(&path).map_err(&fails)?;
     let (mut found, length) = read(BufReader::new(&file), &path, topology)?;
@@ -427,8 +427,8 @@ fn read(
     mut lines: impl BufRead,
     file: &Path,
     topology: &Topology,
-) -> Result<(Found, u64), JournalError> {
-    let (mut found, mut length, mut text, mut good) = (Found::default(), 0, vec![], 0);
+) -> Result<(JournalContents, u64), JournalError> {
+    let (mut found, mut length, mut text, mut good) = (JournalContents::default(), 0, vec![], 0);
     let fails = |why| JournalError::Io { file: file.into(), why };
     for number in 1.. {
         text.clear();
@@ -451,8 +451,8 @@ fn read(
                     found.take(line);
                     good += 1;
                 }
-                Err(Wrong::Line(column, why)) => found.damaged.push((number, column, why)),
-                Err(Wrong::Journal(e)) => return Err(e),
+                Err(JournalFlaw::Line(column, why)) => found.damaged.push((number, column, why)),
+                Err(JournalFlaw::Journal(e)) => return Err(e),
             }
         }
     }
@@ -484,14 +484,14 @@ fn parts(text: &[u8]) -> Vec<&[u8]> {
 }
 
 /// What is wrong with a line, and at which column; or with the journal as a whole.
-enum Wrong {
+enum JournalFlaw {
     Line(usize, String),
     Journal(JournalError),
 }
 
-fn parse(text: &[u8]) -> Result<Line, Wrong> {
-    let object = unsealed(text).map_err(|why| Wrong::Line(1, why))?;
-    serde_json::from_slice(&object).map_err(|e| Wrong::Line(e.column(), words(&e)))
+fn parse(text: &[u8]) -> Result<JournalLine, JournalFlaw> {
+    let object = unsealed(text).map_err(|why| JournalFlaw::Line(1, why))?;
+    serde_json::from_slice(&object).map_err(|e| JournalFlaw::Line(e.column(), words(&e)))
 }
 
 /// The parser's words without its own place, which is that in the line.
@@ -502,17 +502,27 @@ fn words(e: &serde_json::Error) -> String {
 
 /// Whether the first line that makes sense, and only that, is the head of this network's journal. A
 /// head that is lost takes sums over all coflows with it.
-fn check(good: usize, line: Line, file: &Path, topology: &Topology) -> Result<Line, Wrong> {
+fn check(
+    good: usize,
+    line: JournalLine,
+    file: &Path,
+    topology: &Topology,
+) -> Result<JournalLine, JournalFlaw> {
     match &line {
-        Line::Head(_) if good > 0 => {
-            Err(Wrong::Line(1, "a head that is not the first line".into()))
+        JournalLine::Head(_) if good > 0 => {
+            Err(JournalFlaw::Line(1, "a head that is not the first line".into()))
         }
-        Line::Head(h) if h.format != FORMAT => {
+        JournalLine::Head(h) if h.format != FORMAT => {
             let why = format!("its form is {}; this program writes and reads {FORMAT}", h.format);
-            Err(Wrong::Journal(JournalError::Bad { file: file.into(), line: 1, column: 1, why }))
+            Err(JournalFlaw::Journal(JournalError::Bad {
+                file: file.into(),
+                line: 1,
+                column: 1,
+                why,
+            }))
         }
-        Line::Head(h) if h.racks != topology.rack_count() => {
-            Err(Wrong::Journal(JournalError::OtherNetwork {
+        JournalLine::Head(h) if h.racks != topology.rack_count() => {
+            Err(JournalFlaw::Journal(JournalError::OtherNetwork {
                 file: file.into(),
                 name: h.topology.clone(),
                 racks: h.racks,
@@ -524,7 +534,7 @@ fn check(good: usize, line: Line, file: &Path, topology: &Topology) -> Result<Li
     }
 }
 
-impl Head {
+impl JournalHead {
     /// The head of a journal that begins now.
     pub fn new(
         topology: &Topology,
@@ -571,7 +581,7 @@ pub(super) fn path(directory: &Path) -> PathBuf {
 }
 
 /// Appends a line.
-pub(super) fn put(lines: &mut Vec<u8>, line: &Line) {
+pub(super) fn put(lines: &mut Vec<u8>, line: &JournalLine) {
     // No line is a map with odd keys.
     lines.extend(sealed(&serde_json::to_vec(line).unwrap_or_default()));
     lines.push(b'\n');

@@ -33,8 +33,8 @@ mod file;
 mod tests;
 mod work;
 
-pub use file::{EVENTS, Found, JournalError, KEYS, Key};
-use work::{Refused, Work};
+pub use file::{EVENTS, IdempotencyKey, JournalContents, JournalError, KEYS};
+use work::{JournalThread, RefusedLines};
 
 /// Bytes from which on the file is written again.
 pub const SIZE: u64 = 64 << 20;
@@ -63,7 +63,7 @@ impl Journal {
     }
 
     /// What was found.
-    pub fn found(&self) -> &Found {
+    pub fn found(&self) -> &JournalContents {
         &self.files.found
     }
 
@@ -97,12 +97,12 @@ impl Journal {
     }
 
     /// What the thread begins with. A file that is empty gets its head.
-    fn work(self, controller: &Handle) -> Result<Work, JournalError> {
+    fn work(self, controller: &Handle) -> Result<JournalThread, JournalError> {
         let path = file::path(&self.directory);
         let found = self.files.found;
         let file = LineFile::new(&path, self.files.file, self.files.length)
             .map_err(|why| JournalError::Io { file: path, why })?;
-        let mut work = Work {
+        let mut work = JournalThread {
             ended: found.past.closed.total(),
             next: found.past.seq,
             directory: self.directory,
@@ -113,9 +113,12 @@ impl Journal {
             events: found.events,
             keys: found.keys,
             begun: BTreeMap::new(),
-            refused: Refused::default(),
+            refused: RefusedLines::default(),
             missing: 0,
-            written: Arc::new(Written { lost: found.past.open.len() as u64, ..Written::default() }),
+            written: Arc::new(JournalStatus {
+                lost: found.past.open.len() as u64,
+                ..JournalStatus::default()
+            }),
             limit: (self.size, self.size),
             file,
         };
@@ -150,7 +153,7 @@ impl Writing {
     /// The thread has died.
     pub fn finish(self) -> Result<u64, String> {
         // An error says that the thread has ended already, which the next line finds out, too.
-        let _ = self.journal.ask.send(Ask::End);
+        let _ = self.journal.ask.send(JournalRequest::End);
         self.thread.join().map_err(|_| "the thread that writes the journal has died".into())
     }
 }
@@ -161,16 +164,16 @@ pub struct Journaled {
     /// The last events of earlier daemons.
     pub events: Arc<[Arc<Record>]>,
     /// The last keys that they were given.
-    pub keys: Arc<[Key]>,
+    pub keys: Arc<[IdempotencyKey]>,
     told: Arc<Mutex<Option<broadcast::Receiver<Arc<Record>>>>>,
-    ask: mpsc::UnboundedSender<Ask>,
+    ask: mpsc::UnboundedSender<JournalRequest>,
     /// What the thread has written.
-    pub written: Arc<Written>,
+    pub written: Arc<JournalStatus>,
 }
 
 /// What a journal has come to, for those that watch.
 #[derive(Debug, Default)]
-pub struct Written {
+pub struct JournalStatus {
     /// Size of the file.
     pub bytes: AtomicU64,
     /// Events that no file will have.
@@ -179,10 +182,10 @@ pub struct Written {
     pub lost: u64,
 }
 
-enum Ask {
+enum JournalRequest {
     /// Says when all that the controller has told is in the file, or refused by the disk.
     Commit(oneshot::Sender<()>),
-    Key(Key),
+    Key(IdempotencyKey),
     /// Nothing more will come.
     End,
 }
@@ -197,13 +200,13 @@ impl Journaled {
     pub async fn commit(&self) {
         let (done, wait) = oneshot::channel();
         // Without the thread the daemon ends, and says so.
-        if self.ask.send(Ask::Commit(done)).is_ok() {
+        if self.ask.send(JournalRequest::Commit(done)).is_ok() {
             let _ = wait.await;
         }
     }
 
     /// Keeps a request's key.
-    pub fn keep(&self, key: Key) {
-        let _ = self.ask.send(Ask::Key(key));
+    pub fn keep(&self, key: IdempotencyKey) {
+        let _ = self.ask.send(JournalRequest::Key(key));
     }
 }

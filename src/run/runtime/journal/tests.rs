@@ -101,7 +101,7 @@ fn what_became_of_every_coflow_is_found_again() {
     let dir = tempfile::tempdir().unwrap();
     let d = Daemon::start(dir.path(), SIZE).arrives(7).arrives(9).arrives(11).finishes(7);
     let d = d.tell(Event::CoflowCancelled { id: CoflowId(9), why: Some("link down".into()) });
-    d.writing.journal.keep(Key { key: "k".into(), digest: "d".into(), id: CoflowId(9) });
+    d.writing.journal.keep(IdempotencyKey { key: "k".into(), digest: "d".into(), id: CoflowId(9) });
     d.commit();
     let mut d = d;
     let told: Vec<u64> = std::iter::from_fn(|| d.told.try_recv().ok()).map(|r| r.seq).collect();
@@ -193,16 +193,21 @@ fn what_is_no_journal_is_refused_with_its_place() {
         assert!(told.contains("journal.jsonl") && told.contains(why), "{told}");
     };
     told_of(b"racks: 4\nx\n", "line 1, column 1: ");
-    let head =
-        file::Head::new(&network(), (0, Time::ZERO), Default::default(), Default::default(), 0);
-    let line = |h: &file::Head| {
-        serde_json::to_string(&file::Line::Head(Box::new(h.clone()))).unwrap() + "\n"
+    let head = file::JournalHead::new(
+        &network(),
+        (0, Time::ZERO),
+        Default::default(),
+        Default::default(),
+        0,
+    );
+    let line = |h: &file::JournalHead| {
+        serde_json::to_string(&file::JournalLine::Head(Box::new(h.clone()))).unwrap() + "\n"
     };
     told_of(
-        line(&file::Head { racks: 5, ..head.clone() }).as_bytes(),
+        line(&file::JournalHead { racks: 5, ..head.clone() }).as_bytes(),
         "of network `net` with 5 racks, not of `net` with 4",
     );
-    told_of(line(&file::Head { format: 9, ..head.clone() }).as_bytes(), "its form is 9");
+    told_of(line(&file::JournalHead { format: 9, ..head.clone() }).as_bytes(), "its form is 9");
     // One line that makes sense is enough.
     std::fs::write(file::path(dir.path()), line(&head) + "{\"event\":7}\n" + "{}\n" + &line(&head))
         .unwrap();
@@ -350,7 +355,7 @@ fn a_journal_that_is_cut_off_anywhere_is_read_up_to_there_and_gives_no_number_ag
     }
 }
 
-fn opened(text: &[u8]) -> Result<Found, JournalError> {
+fn opened(text: &[u8]) -> Result<JournalContents, JournalError> {
     let one = tempfile::tempdir().unwrap();
     std::fs::write(file::path(one.path()), text).unwrap();
     Journal::open(one.path(), network()).map(|j| j.found().clone())
@@ -407,7 +412,7 @@ proptest! {
         text[k] = byte;
         let (found, good) = (opened(&text).unwrap(), opened(whole).unwrap());
         prop_assert!(found.torn > 0 || (1..=2).contains(&found.damaged.len()), "{:?}", found.damaged);
-        let known = |f: &Found| f.past.open.len() + f.past.closed.len();
+        let known = |f: &JournalContents| f.past.open.len() + f.past.closed.len();
         prop_assert!(known(&found) + 1 >= known(&good) && known(&found) <= known(&good), "{} of {}", known(&found), known(&good));
     }
 }

@@ -11,8 +11,8 @@ use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::broadcast::{Receiver, Sender};
 use tokio::sync::{mpsc, oneshot};
 
-use super::file::{self, EVENTS, Head, KEYS, Key, Line, Mark, put};
-use super::{AGAIN, Ask, WAITING, Written};
+use super::file::{self, EVENTS, IdempotencyKey, JournalHead, JournalLine, JournalMark, KEYS, put};
+use super::{AGAIN, JournalRequest, JournalStatus, WAITING};
 use crate::control::record::{CoflowTotals, Record, RecordedEvent, Snapshot};
 use crate::control::{Event, LogFile, Trouble};
 use crate::ids::CoflowId;
@@ -23,7 +23,7 @@ use crate::topology::Topology;
 use crate::units::{Bytes, Time};
 
 /// What the thread keeps.
-pub(super) struct Work {
+pub(super) struct JournalThread {
     pub directory: PathBuf,
     pub topology: Arc<Topology>,
     pub controller: Handle,
@@ -33,18 +33,18 @@ pub(super) struct Work {
     pub lock: File,
     /// The last events and keys, with which a file that is written again begins.
     pub events: VecDeque<Arc<Record>>,
-    pub keys: VecDeque<Key>,
+    pub keys: VecDeque<IdempotencyKey>,
     /// Coflows that have begun and are not in the file, and when they began.
     pub begun: BTreeMap<CoflowId, Time>,
     /// Coflows whose end is in the file, those of earlier daemons included.
     pub ended: u64,
     /// Number of the next event.
     pub next: u64,
-    pub refused: Refused,
+    pub refused: RefusedLines,
     /// Events that no file will have.
     pub missing: u64,
     /// What those that watch see of all this.
-    pub written: Arc<Written>,
+    pub written: Arc<JournalStatus>,
     /// The least size from which on the file is written again, and the one from which on it is
     /// next.
     pub limit: (u64, u64),
@@ -52,7 +52,7 @@ pub(super) struct Work {
 
 /// What the disk has not taken.
 #[derive(Default)]
-pub(super) struct Refused {
+pub(super) struct RefusedLines {
     lines: Vec<u8>,
     /// Events among them, and among those that were dropped.
     events: u64,
@@ -66,9 +66,9 @@ pub(super) struct Refused {
 
 /// What a turn of the thread heard.
 #[derive(Default)]
-struct Heard {
+struct JournalNews {
     events: Vec<Arc<Record>>,
-    keys: Vec<Key>,
+    keys: Vec<IdempotencyKey>,
     /// Requests to be answered once all of this is in the file.
     waiting: Vec<oneshot::Sender<()>>,
     /// Events that were dropped before they were read.
@@ -77,7 +77,7 @@ struct Heard {
     over: bool,
 }
 
-impl Heard {
+impl JournalNews {
     fn event(&mut self, event: Result<Arc<Record>, RecvError>) {
         match event {
             Ok(record) => self.events.push(record),
@@ -86,17 +86,21 @@ impl Heard {
         }
     }
 
-    fn ask(&mut self, ask: Ask) {
+    fn ask(&mut self, ask: JournalRequest) {
         match ask {
-            Ask::Commit(done) => self.waiting.push(done),
-            Ask::Key(key) => self.keys.push(key),
-            Ask::End => self.over = true,
+            JournalRequest::Commit(done) => self.waiting.push(done),
+            JournalRequest::Key(key) => self.keys.push(key),
+            JournalRequest::End => self.over = true,
         }
     }
 
     /// Takes all that has been sent by now. Requests come first: the events that they caused were
     /// sent before them, and are read after.
-    fn all(&mut self, asks: &mut mpsc::UnboundedReceiver<Ask>, events: &mut Receiver<Arc<Record>>) {
+    fn all(
+        &mut self,
+        asks: &mut mpsc::UnboundedReceiver<JournalRequest>,
+        events: &mut Receiver<Arc<Record>>,
+    ) {
         while let Ok(ask) = asks.try_recv() {
             self.ask(ask);
         }
@@ -114,14 +118,14 @@ impl Heard {
 /// Writes until it is asked to end; gives the number of events that are not in the file. `told`
 /// gets the events that are.
 pub(super) async fn run(
-    mut work: Work,
+    mut work: JournalThread,
     mut events: Receiver<Arc<Record>>,
-    mut asks: mpsc::UnboundedReceiver<Ask>,
+    mut asks: mpsc::UnboundedReceiver<JournalRequest>,
     told: Sender<Arc<Record>>,
 ) -> u64 {
     let mut snapshots = work.controller.watch();
     loop {
-        let mut heard = Heard::default();
+        let mut heard = JournalNews::default();
         tokio::select! {
             event = events.recv() => heard.event(event),
             Some(ask) = asks.recv() => heard.ask(ask),
@@ -144,16 +148,16 @@ pub(super) async fn run(
     }
 }
 
-impl Work {
-    fn write(&mut self, heard: &Heard, snapshot: &Snapshot) {
+impl JournalThread {
+    fn write(&mut self, heard: &JournalNews, snapshot: &Snapshot) {
         self.look();
         let mut lines = vec![];
         for key in &heard.keys {
-            put(&mut lines, &Line::Key(key.clone()));
+            put(&mut lines, &JournalLine::Key(key.clone()));
             file::keep(&mut self.keys, key.clone(), KEYS);
         }
         for record in &heard.events {
-            put(&mut lines, &Line::Event(record.clone()));
+            put(&mut lines, &JournalLine::Event(record.clone()));
             self.next = record.seq + 1;
             if let RecordedEvent::CoflowArrived { id, .. } = record.what {
                 self.begun.insert(id, record.at);
@@ -167,7 +171,7 @@ impl Work {
         self.written.bytes.store(self.file.length(), Relaxed);
         self.written.missing.store(self.missing, Relaxed);
         let id = snapshot.coflows.used.max().max(self.begun.last_key_value().map(|b| *b.0));
-        let mark = Mark {
+        let mark = JournalMark {
             seq: self.next,
             id,
             at: self.events.back().map_or(snapshot.now, |r| r.at.max(snapshot.now)),
@@ -218,9 +222,16 @@ impl Work {
         self.begun = later;
         for id in shown.into_keys() {
             // One that was open by then and is not live has ended.
-            coflows.live.get(id).into_iter().for_each(|c| put(lines, &Line::Open(c.clone())));
+            coflows
+                .live
+                .get(id)
+                .into_iter()
+                .for_each(|c| put(lines, &JournalLine::Open(c.clone())));
         }
-        coflows.closed.after(self.ended).for_each(|view| put(lines, &Line::Ended(view.clone())));
+        coflows
+            .closed
+            .after(self.ended)
+            .for_each(|view| put(lines, &JournalLine::Ended(view.clone())));
         self.ended = coflows.closed.total();
     }
 
@@ -294,7 +305,7 @@ impl Work {
             received: Bytes(t.received.0.saturating_sub(c.received.0)),
         });
         let forgotten = coflows.closed.total() - coflows.closed.len() as u64;
-        let head = Head::new(
+        let head = JournalHead::new(
             &self.topology,
             (self.next, snapshot.now),
             coflows.used.clone(),
@@ -302,13 +313,17 @@ impl Work {
             forgotten,
         );
         let mut lines = vec![];
-        put(&mut lines, &Line::Head(Box::new(head)));
-        coflows.closed.iter().for_each(|c| put(&mut lines, &Line::Kept(c.clone())));
-        self.keys.iter().for_each(|k| put(&mut lines, &Line::Key(k.clone())));
-        coflows.live.iter().for_each(|c| put(&mut lines, &Line::Open(c.clone())));
+        put(&mut lines, &JournalLine::Head(Box::new(head)));
+        coflows.closed.iter().for_each(|c| put(&mut lines, &JournalLine::Kept(c.clone())));
+        self.keys.iter().for_each(|k| put(&mut lines, &JournalLine::Key(k.clone())));
+        coflows.live.iter().for_each(|c| put(&mut lines, &JournalLine::Open(c.clone())));
         // What events after the snapshot did is not in the lines above.
         let event = |r: &Arc<Record>| {
-            if r.at > snapshot.now { Line::Event(r.clone()) } else { Line::Seen(r.clone()) }
+            if r.at > snapshot.now {
+                JournalLine::Event(r.clone())
+            } else {
+                JournalLine::Seen(r.clone())
+            }
         };
         self.events.iter().for_each(|r| put(&mut lines, &event(r)));
         lines
@@ -343,12 +358,12 @@ mod tests {
     use crate::runtime::handle::HandlePeer;
     use crate::units::Span;
 
-    type Running = (Controller, HandlePeer, Time);
+    type JournaledController = (Controller, HandlePeer, Time);
 
     /// The controller hears an event, and the thread what it tells.
     fn turn(
-        work: &mut Work,
-        running: &mut Running,
+        work: &mut JournalThread,
+        running: &mut JournaledController,
         heard: &mut Receiver<Arc<Record>>,
         event: Event,
     ) {
@@ -356,11 +371,11 @@ mod tests {
         tell(running, event);
         let events = std::iter::from_fn(|| heard.try_recv().ok()).collect();
         let snapshot = work.controller.snapshot();
-        work.write(&Heard { events, ..Heard::default() }, &snapshot);
+        work.write(&JournalNews { events, ..JournalNews::default() }, &snapshot);
     }
 
     /// What the thread has told the controller of the disk.
-    fn told(running: &Running) -> Vec<Option<String>> {
+    fn told(running: &JournaledController) -> Vec<Option<String>> {
         let why = |e| if let Event::Trouble { why, .. } = e { why } else { panic!("{e:?}") };
         std::iter::from_fn(|| running.1.commands.try_recv().ok()).map(|c| why(c.event)).collect()
     }

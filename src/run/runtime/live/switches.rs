@@ -13,8 +13,8 @@ const AT_LEAST: Span = Span::millis(10_000);
 
 /// Reads the counters of switches and queues.
 #[derive(Debug, Default)]
-pub(super) struct Reader {
-    queues: Queues,
+pub(super) struct SwitchesReader {
+    queues: QueuesReader,
     /// The kernel's numbers at the last reading.
     raw: Vec<SwitchCounters>,
     seen: Option<Arc<SwitchesSeen>>,
@@ -23,7 +23,7 @@ pub(super) struct Reader {
     cost: Span,
 }
 
-impl Reader {
+impl SwitchesReader {
     /// What was read last; `None` where links are not counted.
     pub(super) fn seen(&self) -> Option<Arc<SwitchesSeen>> {
         self.seen.clone()
@@ -90,13 +90,13 @@ impl Reader {
 
 /// The counters of queues.
 #[derive(Debug, Default)]
-struct Queues {
+struct QueuesReader {
     /// The kernel's numbers at the last reading.
     raw: Vec<PortQueueCounters>,
     seen: Option<Arc<QueuesSeen>>,
 }
 
-impl Queues {
+impl QueuesReader {
     /// Adds what was gained since the last reading.
     fn take(&mut self, raw: Vec<PortQueueCounters>, at: Time) {
         let mut ports = raw.clone();
@@ -164,11 +164,11 @@ mod tests {
                 queues,
             }]
         };
-        let mut q = Queues::default();
+        let mut q = QueuesReader::default();
         q.take(port(10, u32::MAX - 1, 5), Time(1));
         q.take(port(20, 3, 5), Time(2));
         q.take(port(30, 4, 6), Time(3));
-        let last = |q: &Queues| q.seen.as_ref().unwrap().ports[0].queues[2];
+        let last = |q: &QueuesReader| q.seen.as_ref().unwrap().ports[0].queues[2];
         let all = |q: QueueCounters| (q.bytes, q.packets, q.drops, q.backlog);
         assert_eq!(all(last(&q)), (30, u64::from(u32::MAX) + 5, 6, 3));
         // Another process removed the queue, and it was written again.
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn rates_are_of_the_last_two_readings_and_numbers_never_begin_again() {
-        let mut r = Reader::default();
+        let mut r = SwitchesReader::default();
         r.take(counters(1_000, u32::MAX - 1, u32::MAX), Time(5));
         let first = r.seen().unwrap();
         assert_eq!(

@@ -86,20 +86,25 @@ impl Fabric for Mortal {
     }
 }
 
-fn live(panics_at: Option<u32>, dies_after: Option<u32>, feed: Feed) -> Live<Mortal> {
+fn live(panics_at: Option<u32>, dies_after: Option<u32>, feed: Feed) -> LiveController<Mortal> {
     let fabric = Mortal {
         inner: SimFabric::new(network(), SimSettings::default()),
         panics_at,
         dies_after,
         seen: 0,
     };
-    Live::over(fabric, network(), (policy().into(), None, None), Clock::start(), feed, |_, _| {
-        Ok(None)
-    })
+    LiveController::over(
+        fabric,
+        network(),
+        (policy().into(), None, None),
+        Clock::start(),
+        feed,
+        |_, _| Ok(None),
+    )
     .unwrap()
 }
 
-fn waits_for_the_end(live: &Live<Mortal>) -> String {
+fn waits_for_the_end(live: &LiveController<Mortal>) -> String {
     let deadline = Instant::now() + Duration::from_secs(20);
     while live.is_alive() {
         assert!(Instant::now() < deadline, "the thread is dead, and nothing says so");
@@ -156,9 +161,9 @@ fn a_control_thread_that_hangs_does_not_hold_the_end_up() {
 }
 
 /// Every look at this clock takes 5 us.
-struct Slow(Cell<u64>);
+struct SlowClock(Cell<u64>);
 
-impl Watch for Slow {
+impl LoopClock for SlowClock {
     fn now(&self) -> Time {
         self.0.set(self.0.get() + 5_000);
         Time(self.0.get())
@@ -166,14 +171,19 @@ impl Watch for Slow {
 }
 
 /// A loop whose first cycle begins an interval after the start, and a handle to it.
-fn control(policy: CircuitPolicy) -> (Loop<SimFabric, Slow>, Handle) {
+fn control(policy: CircuitPolicy) -> (ControlLoop<SimFabric, SlowClock>, Handle) {
     let fabric = SimFabric::new(network(), SimSettings::default());
     let controller =
         Controller::new(network(), policy.clone(), Time::ZERO + INTERVAL, fabric.notice());
     let (handle, ends) =
         Handle::new(network(), Arc::new(policy.into()), controller.snapshot(Time::ZERO, "sim"), 0);
     (
-        Loop::new((controller, fabric), Slow(Cell::new(0)), (Box::new(Says(Vec::new)), None), ends),
+        ControlLoop::new(
+            (controller, fabric),
+            SlowClock(Cell::new(0)),
+            (Box::new(Says(Vec::new)), None),
+            ends,
+        ),
         handle,
     )
 }

@@ -26,7 +26,7 @@ use crate::units::{BitRate, Bytes, Span};
 
 /// What a network carried of flows of one rate, each from a host of its own to a host of its own.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Carried {
+pub struct CarriedFlows {
     /// The topology's name.
     pub network: String,
     /// Rate of every host's interface.
@@ -53,7 +53,11 @@ pub struct Carried {
 ///
 /// # Errors
 /// What the kernel refused.
-pub fn carried(topology: &Topology, rate: BitRate, mechanism: Mechanism) -> io::Result<Carried> {
+pub fn carried(
+    topology: &Topology,
+    rate: BitRate,
+    mechanism: Mechanism,
+) -> io::Result<CarriedFlows> {
     let topology = Arc::new(wide(topology, rate));
     let (pairs, steps) = (ring(topology.hosts.len()), steps(topology.hosts.len()));
     let links = links(&topology, &pairs);
@@ -74,7 +78,7 @@ fn climb(
     mechanism: Mechanism,
     (pairs, links): (&[(HostId, HostId)], &[usize]),
     steps: &[usize],
-) -> io::Result<Carried> {
+) -> io::Result<CarriedFlows> {
     let tcp = Tcp::default();
     let mean = |n: usize| links[..n].iter().sum::<usize>() as f64 / n.max(1) as f64;
     let _settled = settle(super::switches::PATIENCE)?;
@@ -85,7 +89,7 @@ fn climb(
         Traffic::start(topology.clone(), fabric.host_namespaces()?, clock, tcp.congestion, |_| {})?;
     let idle = others(Span::millis(200));
     let enough = Bytes(rate.bytes_per_second().saturating_mul(120));
-    let mut best = Carried {
+    let mut best = CarriedFlows {
         network: topology.name.clone(),
         rate,
         flows: 0,
@@ -114,8 +118,14 @@ fn climb(
         }
         let total = BitRate(rate.0 * n as u64);
         let processors = busy.map(|p| p / (total.0 as f64 / 1e9) / mean(n));
-        best =
-            Carried { flows: n, total, all: n == pairs.len(), links: mean(n), processors, ..best };
+        best = CarriedFlows {
+            flows: n,
+            total,
+            all: n == pairs.len(),
+            links: mean(n),
+            processors,
+            ..best
+        };
     }
     Ok(best)
 }

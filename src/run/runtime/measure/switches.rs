@@ -70,7 +70,7 @@ pub struct Built {
 
 /// How long changes of a list of five switches took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Changes {
+pub struct ListChangeTimes {
     /// Half of them took no longer.
     #[serde(rename = "median_ns")]
     pub median: Span,
@@ -180,7 +180,7 @@ fn build_once(topology: &Topology, mechanism: Mechanism) -> io::Result<Built> {
 ///
 /// # Errors
 /// What the kernel refused.
-pub fn changes(mechanism: Mechanism) -> io::Result<Changes> {
+pub fn changes(mechanism: Mechanism) -> io::Result<ListChangeTimes> {
     let topology = on(Graph::fat_tree(4, BitRate::mbit(1000), None), BitRate::mbit(1000));
     let graph = topology.eps.graph().expect("a fat tree");
     let (from, to) = (HostId(0), HostId(7));
@@ -207,7 +207,7 @@ pub fn changes(mechanism: Mechanism) -> io::Result<Changes> {
         made.outcome.map_err(io::Error::other)?;
     }
     took.sort_unstable();
-    Ok(Changes { median: took[CHANGES / 2], p99: took[CHANGES * 99 / 100] })
+    Ok(ListChangeTimes { median: took[CHANGES / 2], p99: took[CHANGES * 99 / 100] })
 }
 
 /// One host a rack; only the graph's links are of `rate`.

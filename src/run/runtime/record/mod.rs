@@ -41,14 +41,14 @@ pub mod replay;
 mod tests;
 mod writer;
 
-pub use writer::{Pace, Recorder, Recording, Written};
+pub use writer::{Pace, Recorder, Recording, RecordingSummary};
 
 /// The version of the file's format. Another one is not read.
 pub const FORMAT: u32 = 1;
 
 /// The first line: what the controller of the run was made of.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Head {
+pub struct RecordingHead {
     /// The format's version, [`FORMAT`].
     pub format: u32,
     /// The version of the program that recorded.
@@ -105,9 +105,9 @@ impl JobsHead {
 /// A line as it is written.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Entry {
+pub enum RecordingEntry {
     /// The first.
-    Head(Box<Head>),
+    Head(Box<RecordingHead>),
     /// The controller hears something.
     Tell {
         /// The time of the event.
@@ -168,20 +168,20 @@ pub enum Entry {
 /// Where a driver puts what goes into its machine and comes out of it; nowhere, if nothing is
 /// recorded.
 #[derive(Clone, Default)]
-pub struct Tap {
+pub struct RecordingTap {
     recorder: Option<Recorder>,
     /// Whether an event was put since the machine wanted nothing more.
     stirred: bool,
 }
 
-impl Tap {
+impl RecordingTap {
     /// Puts into a recorder, if there is one.
     pub fn new(recorder: Option<Recorder>) -> Self {
         Self { recorder, stirred: false }
     }
 
     /// Puts a line that costs something to make. O(1) if nothing is recorded.
-    pub fn put(&mut self, entry: impl FnOnce() -> Entry) {
+    pub fn put(&mut self, entry: impl FnOnce() -> RecordingEntry) {
         if let Some(r) = &self.recorder {
             self.stirred = true;
             r.put(entry());
@@ -189,7 +189,7 @@ impl Tap {
     }
 
     /// The machine wants nothing more: said once after anything else.
-    pub fn idle(&mut self, entry: Entry) {
+    pub fn idle(&mut self, entry: RecordingEntry) {
         if let Some(r) = self.recorder.as_ref().filter(|_| self.stirred) {
             self.stirred = false;
             r.put(entry);

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
-use super::{Entry, FORMAT, Head, JobsHead};
+use super::{FORMAT, JobsHead, RecordingEntry, RecordingHead};
 use crate::control::record::Snapshot;
 use crate::control::{self, Controller};
 use crate::runtime::open;
@@ -116,8 +116,8 @@ pub enum ReplayError {
 /// A line as it is read: of what came out of a machine only the text counts.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Line {
-    Head(Box<Head>),
+enum RecordedLine {
+    Head(Box<RecordingHead>),
     Tell {
         at: Time,
         event: control::Event,
@@ -184,7 +184,7 @@ pub fn replay(mut file: impl BufRead, until: Option<Time>) -> Result<Replayed, R
         e => e,
     };
     let head = match parse(&text, number).map_err(no_head)? {
-        Line::Head(head) => *head,
+        RecordedLine::Head(head) => *head,
         _ => return Err(malformed(number, "a recording begins with its `head`")),
     };
     check_head(&head).map_err(|why| malformed(number, why))?;
@@ -200,9 +200,9 @@ pub fn replay(mut file: impl BufRead, until: Option<Time>) -> Result<Replayed, R
             Err(_) if !whole => break Ending::CutOff { within_line: true },
             line => line?,
         };
-        if until
-            .is_some_and(|t| matches!(line, Line::Tell { at, .. } | Line::Skip { at } if at > t))
-        {
+        if until.is_some_and(
+            |t| matches!(line, RecordedLine::Tell { at, .. } | RecordedLine::Skip { at } if at > t),
+        ) {
             break Ending::Asked;
         }
         player.line = number;
@@ -231,7 +231,7 @@ fn malformed(line: u64, why: impl Into<String>) -> ReplayError {
     ReplayError::Malformed { line, column: 1, why: why.into() }
 }
 
-fn parse(text: &[u8], line: u64) -> Result<Line, ReplayError> {
+fn parse(text: &[u8], line: u64) -> Result<RecordedLine, ReplayError> {
     serde_json::from_slice(text).map_err(|e| {
         // The position is in a field of its own.
         let why = e.to_string();
@@ -263,7 +263,7 @@ fn check_topology(t: &Topology) -> Result<(), String> {
     Ok(())
 }
 
-fn check_head(head: &Head) -> Result<(), String> {
+fn check_head(head: &RecordingHead) -> Result<(), String> {
     if head.format != FORMAT {
         return Err(format!("the format is {}; this version reads {FORMAT}", head.format));
     }
@@ -277,7 +277,7 @@ fn check_job(job: &JobSpec) -> Result<(), String> {
 
 /// The machines, and what they still owe.
 struct Player {
-    head: Head,
+    head: RecordingHead,
     controller: Controller,
     scheduler: Option<TaskScheduler>,
     /// What the event before was refused for.
@@ -294,7 +294,7 @@ const CONTROLLER: usize = 0;
 const SCHEDULER: usize = 1;
 
 impl Player {
-    fn new(head: Head) -> Self {
+    fn new(head: RecordingHead) -> Self {
         let controller = Controller::new(
             head.topology.clone().into(),
             head.plan.policy.clone(),
@@ -314,43 +314,49 @@ impl Player {
     }
 
     /// Plays a line; returns how the recording ends, if it ends here.
-    fn play(&mut self, line: Line, text: &[u8]) -> Result<Option<Ending>, ReplayError> {
+    fn play(&mut self, line: RecordedLine, text: &[u8]) -> Result<Option<Ending>, ReplayError> {
         match line {
-            Line::Refused { .. } => self.expect(CONTROLLER, text)?,
-            Line::JobRefused { .. } => self.expect(SCHEDULER, text)?,
-            Line::Tell { .. } | Line::Skip { .. } | Line::Act { .. } | Line::Idle {} => {
-                self.owes_nothing(CONTROLLER, text)?
-            }
-            Line::JobTell { .. } | Line::JobAct { .. } | Line::JobIdle {} => {
-                self.owes_nothing(SCHEDULER, text)?
-            }
-            Line::Head(_) | Line::Jobs(_) | Line::Lost { .. } | Line::End { .. } => {}
+            RecordedLine::Refused { .. } => self.expect(CONTROLLER, text)?,
+            RecordedLine::JobRefused { .. } => self.expect(SCHEDULER, text)?,
+            RecordedLine::Tell { .. }
+            | RecordedLine::Skip { .. }
+            | RecordedLine::Act { .. }
+            | RecordedLine::Idle {} => self.owes_nothing(CONTROLLER, text)?,
+            RecordedLine::JobTell { .. }
+            | RecordedLine::JobAct { .. }
+            | RecordedLine::JobIdle {} => self.owes_nothing(SCHEDULER, text)?,
+            RecordedLine::Head(_)
+            | RecordedLine::Jobs(_)
+            | RecordedLine::Lost { .. }
+            | RecordedLine::End { .. } => {}
         }
         match line {
-            Line::Head(_) => return Err(malformed(self.line, "a second `head`")),
-            Line::Tell { at, event } => self.tell(event, at),
-            Line::Skip { at } => self.skip(at),
-            Line::Act { .. } | Line::Idle {} => {
+            RecordedLine::Head(_) => return Err(malformed(self.line, "a second `head`")),
+            RecordedLine::Tell { at, event } => self.tell(event, at),
+            RecordedLine::Skip { at } => self.skip(at),
+            RecordedLine::Act { .. } | RecordedLine::Idle {} => {
                 let action = self.controller.poll_action();
                 self.compare(
                     CONTROLLER,
-                    action.map_or(Entry::Idle {}, |action| Entry::Act { action }),
+                    action.map_or(RecordingEntry::Idle {}, |action| RecordingEntry::Act { action }),
                     text,
                 )?;
             }
-            Line::Jobs(head) => self.begin_jobs(&head)?,
-            Line::JobTell { at, event } => self.tell_jobs(event, at)?,
-            Line::JobAct { .. } | Line::JobIdle {} => {
+            RecordedLine::Jobs(head) => self.begin_jobs(&head)?,
+            RecordedLine::JobTell { at, event } => self.tell_jobs(event, at)?,
+            RecordedLine::JobAct { .. } | RecordedLine::JobIdle {} => {
                 let action = self.jobs()?.poll_action();
                 self.compare(
                     SCHEDULER,
-                    action.map_or(Entry::JobIdle {}, |action| Entry::JobAct { action }),
+                    action.map_or(RecordingEntry::JobIdle {}, |action| RecordingEntry::JobAct {
+                        action,
+                    }),
                     text,
                 )?;
             }
-            Line::Refused { .. } | Line::JobRefused { .. } => {}
-            Line::Lost { why } => return Ok(Some(Ending::Lost { why })),
-            Line::End { lines } if lines + 1 != self.line => {
+            RecordedLine::Refused { .. } | RecordedLine::JobRefused { .. } => {}
+            RecordedLine::Lost { why } => return Ok(Some(Ending::Lost { why })),
+            RecordedLine::End { lines } if lines + 1 != self.line => {
                 return Err(malformed(
                     self.line,
                     format!(
@@ -359,7 +365,7 @@ impl Player {
                     ),
                 ));
             }
-            Line::End { .. } => return Ok(Some(Ending::Complete)),
+            RecordedLine::End { .. } => return Ok(Some(Ending::Complete)),
         }
         Ok(None)
     }
@@ -403,8 +409,8 @@ impl Player {
     fn expect(&mut self, machine: usize, text: &[u8]) -> Result<(), ReplayError> {
         let replayed = match self.refused[machine].take() {
             None => return Err(self.differs(machine, text, "the event before is accepted")),
-            Some(why) if machine == CONTROLLER => Entry::Refused { why },
-            Some(why) => Entry::JobRefused { why },
+            Some(why) if machine == CONTROLLER => RecordingEntry::Refused { why },
+            Some(why) => RecordingEntry::JobRefused { why },
         };
         self.counts[machine].refused += 1;
         self.same(machine, &replayed, text)
@@ -419,13 +425,25 @@ impl Player {
         }
     }
 
-    fn compare(&mut self, machine: usize, replayed: Entry, text: &[u8]) -> Result<(), ReplayError> {
-        self.counts[machine].actions +=
-            u64::from(matches!(replayed, Entry::Act { .. } | Entry::JobAct { .. }));
+    fn compare(
+        &mut self,
+        machine: usize,
+        replayed: RecordingEntry,
+        text: &[u8],
+    ) -> Result<(), ReplayError> {
+        self.counts[machine].actions += u64::from(matches!(
+            replayed,
+            RecordingEntry::Act { .. } | RecordingEntry::JobAct { .. }
+        ));
         self.same(machine, &replayed, text)
     }
 
-    fn same(&self, machine: usize, replayed: &Entry, text: &[u8]) -> Result<(), ReplayError> {
+    fn same(
+        &self,
+        machine: usize,
+        replayed: &RecordingEntry,
+        text: &[u8],
+    ) -> Result<(), ReplayError> {
         let replayed = serde_json::to_string(replayed).map_err(io::Error::from)?;
         if replayed.as_bytes() == text.trim_ascii_end() {
             Ok(())

@@ -316,7 +316,7 @@ fn a_slow_disk_ends_a_live_recording_and_says_so() {
     let recorder = recording.recorder();
     let topology = network();
     let plan = plan(SchedulerKind::Bipartite, Estimator::Declared);
-    recorder.put(Entry::Head(Box::new(recorder.head(
+    recorder.put(RecordingEntry::Head(Box::new(recorder.head(
         &topology,
         &plan,
         (Time::ZERO, Span::ZERO),
@@ -324,7 +324,7 @@ fn a_slow_disk_ends_a_live_recording_and_says_so() {
     ))));
     // Far more than the queue and the buffer hold; nothing waits.
     (0..100_000).for_each(|k| {
-        recorder.put(Entry::Tell {
+        recorder.put(RecordingEntry::Tell {
             at: Time(k),
             event: control::Event::Trouble { what: control::Trouble::Names, why: None },
         })
@@ -355,7 +355,7 @@ fn a_disk_that_fails_is_told_at_the_end() {
         }
     }
     let recording = Recording::start(Full, Pace::Virtual, None).unwrap();
-    (0..50_000).for_each(|_| recording.recorder().put(Entry::Idle {}));
+    (0..50_000).for_each(|_| recording.recorder().put(RecordingEntry::Idle {}));
     assert_eq!(recording.finish().unwrap_err().kind(), std::io::ErrorKind::StorageFull);
 }
 
@@ -381,14 +381,14 @@ fn an_observation_that_did_not_fit_plays_again() {
             Span::ZERO,
         );
         let head = recorder.head(&topology, &RunPlan::default(), (Time::ZERO, Span::ZERO), "test");
-        recorder.put(Entry::Head(Box::new(head)));
+        recorder.put(RecordingEntry::Head(Box::new(head)));
         let mut tell = |event: control::Event| {
-            recorder.put(Entry::Tell { at: Time(5), event: event.clone() });
+            recorder.put(RecordingEntry::Tell { at: Time(5), event: event.clone() });
             controller.handle(event, Time(5)).unwrap();
             while let Some(action) = controller.poll_action() {
-                recorder.put(Entry::Act { action });
+                recorder.put(RecordingEntry::Act { action });
             }
-            recorder.put(Entry::Idle {});
+            recorder.put(RecordingEntry::Idle {});
         };
         tell(control::Event::Tick);
         let mut seen =

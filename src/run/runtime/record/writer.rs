@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::{Entry, FORMAT, Head};
+use super::{FORMAT, RecordingEntry, RecordingHead};
 use crate::runtime::settings::RunPlan;
 use crate::topology::Topology;
 use crate::units::{Span, Time};
@@ -29,7 +29,7 @@ pub enum Pace {
 /// Takes lines. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Recorder {
-    lines: SyncSender<Message>,
+    lines: SyncSender<RecordingMessage>,
     pace: Pace,
     seed: Option<u64>,
     lost: Arc<AtomicBool>,
@@ -38,9 +38,9 @@ pub struct Recorder {
 }
 
 /// Held by the thread that writes: notes its panic.
-struct Alarm(Arc<AtomicBool>);
+struct PanicFlag(Arc<AtomicBool>);
 
-impl Drop for Alarm {
+impl Drop for PanicFlag {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.0.store(true, Relaxed);
@@ -48,8 +48,8 @@ impl Drop for Alarm {
     }
 }
 
-enum Message {
-    Line(Box<Entry>),
+enum RecordingMessage {
+    Line(Box<RecordingEntry>),
     /// Nothing more will come.
     Over,
 }
@@ -57,12 +57,12 @@ enum Message {
 /// A recording under way. Dropping it ends the file as [`Recording::finish`] does.
 pub struct Recording {
     recorder: Recorder,
-    thread: Option<JoinHandle<io::Result<Written>>>,
+    thread: Option<JoinHandle<io::Result<RecordingSummary>>>,
 }
 
 /// What a recording came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Written {
+pub struct RecordingSummary {
     /// Lines, the last one included.
     pub lines: u64,
     /// Bytes.
@@ -95,7 +95,7 @@ impl Recording {
             died: died.clone(),
         };
         let work = move || {
-            let _alarm = Alarm(died);
+            let _alarm = PanicFlag(died);
             let written = write(file, &queue, &lost);
             if let Err(e) = &written {
                 tracing::warn!("the recording ends here: {e}; the run goes on");
@@ -116,14 +116,14 @@ impl Recording {
     ///
     /// # Errors
     /// What the disk refused; the file then ends somewhere before.
-    pub fn finish(mut self) -> io::Result<Written> {
+    pub fn finish(mut self) -> io::Result<RecordingSummary> {
         self.close()
     }
 
-    fn close(&mut self) -> io::Result<Written> {
-        let Some(thread) = self.thread.take() else { return Ok(Written::default()) };
+    fn close(&mut self) -> io::Result<RecordingSummary> {
+        let Some(thread) = self.thread.take() else { return Ok(RecordingSummary::default()) };
         // An error says that the thread has ended already, which the next line finds out, too.
-        let _ = self.recorder.lines.send(Message::Over);
+        let _ = self.recorder.lines.send(RecordingMessage::Over);
         thread.join().unwrap_or_else(|_| {
             Err(io::Error::other("the thread that writes the recording has died"))
         })
@@ -157,8 +157,8 @@ impl Recorder {
         plan: &RunPlan,
         timing: (Time, Span),
         mechanism: &str,
-    ) -> Head {
-        Head {
+    ) -> RecordingHead {
+        RecordingHead {
             format: FORMAT,
             version: env!("CARGO_PKG_VERSION").into(),
             mechanism: mechanism.into(),
@@ -171,11 +171,11 @@ impl Recorder {
     }
 
     /// Puts a line. It costs about a microsecond, and waits only in virtual time.
-    pub fn put(&self, entry: Entry) {
+    pub fn put(&self, entry: RecordingEntry) {
         if self.lost.load(Relaxed) {
             return;
         }
-        let line = Message::Line(Box::new(entry));
+        let line = RecordingMessage::Line(Box::new(entry));
         match self.pace {
             // Either way an error says that the file cannot be written, which `finish` tells.
             Pace::Virtual => drop(self.lines.send(line)),
@@ -197,12 +197,12 @@ impl Recorder {
 }
 
 /// Counts what is written.
-struct Counted<W> {
+struct CountingWriter<W> {
     inner: W,
     bytes: u64,
 }
 
-impl<W: Write> Write for Counted<W> {
+impl<W: Write> Write for CountingWriter<W> {
     fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
         let n = self.inner.write(buf)?;
         self.bytes += n as u64;
@@ -215,13 +215,13 @@ impl<W: Write> Write for Counted<W> {
 }
 
 /// The file, line by line.
-struct Lines<W: Write> {
-    file: BufWriter<Counted<W>>,
+struct RecordingFile<W: Write> {
+    file: BufWriter<CountingWriter<W>>,
     count: u64,
 }
 
-impl<W: Write> Lines<W> {
-    fn put(&mut self, entry: &Entry) -> io::Result<()> {
+impl<W: Write> RecordingFile<W> {
+    fn put(&mut self, entry: &RecordingEntry) -> io::Result<()> {
         serde_json::to_writer(&mut self.file, entry)?;
         self.count += 1;
         self.file.write_all(b"\n")
@@ -230,17 +230,17 @@ impl<W: Write> Lines<W> {
 
 fn write(
     file: impl Write,
-    queue: &mpsc::Receiver<Message>,
+    queue: &mpsc::Receiver<RecordingMessage>,
     lost: &AtomicBool,
-) -> io::Result<Written> {
-    let mut out = Lines {
-        file: BufWriter::with_capacity(1 << 16, Counted { inner: file, bytes: 0 }),
+) -> io::Result<RecordingSummary> {
+    let mut out = RecordingFile {
+        file: BufWriter::with_capacity(1 << 16, CountingWriter { inner: file, bytes: 0 }),
         count: 0,
     };
     loop {
         match queue.recv_timeout(FLUSH_EVERY) {
-            Ok(Message::Line(entry)) => out.put(&entry)?,
-            Ok(Message::Over) | Err(RecvTimeoutError::Disconnected) => break,
+            Ok(RecordingMessage::Line(entry)) => out.put(&entry)?,
+            Ok(RecordingMessage::Over) | Err(RecvTimeoutError::Disconnected) => break,
             // All that was put before the loss is written: the queue is empty.
             Err(RecvTimeoutError::Timeout) if lost.load(Relaxed) => break,
             Err(RecvTimeoutError::Timeout) => out.file.flush()?,
@@ -250,9 +250,9 @@ fn write(
         .load(Relaxed)
         .then(|| format!("the disk was slower than the run: {QUEUE} lines waited for it"));
     match why.clone() {
-        Some(why) => out.put(&Entry::Lost { why })?,
-        None => out.put(&Entry::End { lines: out.count })?,
+        Some(why) => out.put(&RecordingEntry::Lost { why })?,
+        None => out.put(&RecordingEntry::End { lines: out.count })?,
     }
     out.file.flush()?;
-    Ok(Written { lines: out.count, bytes: out.file.get_ref().bytes, lost: why })
+    Ok(RecordingSummary { lines: out.count, bytes: out.file.get_ref().bytes, lost: why })
 }

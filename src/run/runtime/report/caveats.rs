@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{End, Machine, RunResult};
+use super::{RunEnd, RunMachine, RunResult};
 use crate::control::record::{Stats, Tampered};
 use crate::scheduler::record::SchedulerCounters;
 use crate::units::Span;
@@ -16,7 +16,7 @@ use crate::workload::Taken;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Caveat {
     /// Which kind of reason.
-    pub kind: Kind,
+    pub kind: CaveatKind,
     /// How many things it is about: cycles, coflows, faults, records.
     pub count: u64,
     /// What, in a few words.
@@ -31,7 +31,8 @@ pub struct Caveat {
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+#[schemars(rename = "Kind")]
+pub enum CaveatKind {
     /// The scheduler that the policy names did not decide: a program that ended or answered
     /// wrongly, or most answers were late.
     Fallback,
@@ -67,7 +68,7 @@ pub enum Kind {
     JobsAsCoflows,
 }
 
-impl Kind {
+impl CaveatKind {
     /// Its word in files.
     pub fn word(self) -> String {
         serde_json::to_value(self)
@@ -99,7 +100,7 @@ impl RunResult {
     pub fn judged(mut self, given: &Given) -> Self {
         let s = &self.summary;
         let lost = self.coflows.iter().find_map(|c| c.lost.clone());
-        let facts = Facts {
+        let facts = CaveatFacts {
             what: "coflows",
             ends: (self.end, s.finished, s.unfinished, lost),
             stats: &s.stats,
@@ -118,11 +119,11 @@ impl RunResult {
 }
 
 /// What caveats are derived from.
-pub struct Facts<'a> {
+pub struct CaveatFacts<'a> {
     /// What the run is of.
     pub what: &'static str,
     /// Why it ended, how many have finished and have not, and why the first was lost.
-    pub ends: (End, usize, usize, Option<String>),
+    pub ends: (RunEnd, usize, usize, Option<String>),
     /// Counters of the control loop.
     pub stats: &'a Stats,
     /// Of jobs: the scheduler's counters, and why the fallback decided first.
@@ -138,12 +139,12 @@ pub struct Facts<'a> {
     /// Ports that were found faulty.
     pub faulty_ports: u64,
     /// What the machine did.
-    pub machine: Option<&'a Machine>,
+    pub machine: Option<&'a RunMachine>,
     /// What the run was given.
     pub given: &'a Given,
 }
 
-impl Facts<'_> {
+impl CaveatFacts<'_> {
     /// By kind, the gravest first.
     pub fn caveats(&self) -> Vec<Caveat> {
         let mut all: Vec<Caveat> = vec![];
@@ -155,7 +156,7 @@ impl Facts<'_> {
         };
         if self.forced {
             add(
-                Kind::Forced,
+                CaveatKind::Forced,
                 1,
                 "run with --force: this machine does not carry these rates".into(),
                 None,
@@ -169,16 +170,16 @@ impl Facts<'_> {
                 n => format!("from {from} until {until}, {}; first", times(n)),
             };
             let what = format!("the network was tampered with {when}");
-            add(Kind::Tampered, t.found.max(1), what, Some(t.what.clone()));
+            add(CaveatKind::Tampered, t.found.max(1), what, Some(t.what.clone()));
         }
-        if let Some(busy) = self.machine.and_then(Machine::busy) {
-            add(Kind::BusyMachine, 1, busy, None);
+        if let Some(busy) = self.machine.and_then(RunMachine::busy) {
+            add(CaveatKind::BusyMachine, 1, busy, None);
         }
         let s = self.stats;
         if s.missed_cycles > 0 {
             let of = s.cycles.saturating_add(s.missed_cycles);
             add(
-                Kind::MissedCycles,
+                CaveatKind::MissedCycles,
                 s.missed_cycles,
                 format!("{} of {of} cycles were missed", s.missed_cycles),
                 None,
@@ -186,7 +187,7 @@ impl Facts<'_> {
         }
         if self.misdelivered > 0 {
             add(
-                Kind::Misdelivered,
+                CaveatKind::Misdelivered,
                 self.misdelivered,
                 format!("{} packets came out at a wrong rack", self.misdelivered),
                 None,
@@ -194,7 +195,7 @@ impl Facts<'_> {
         }
         if self.given.faults > 0 {
             add(
-                Kind::Faults,
+                CaveatKind::Faults,
                 self.given.faults,
                 format!("with {} on purpose", several(self.given.faults, "fault")),
                 None,
@@ -202,7 +203,7 @@ impl Facts<'_> {
         }
         if self.faulty_ports > 0 {
             add(
-                Kind::FaultyPorts,
+                CaveatKind::FaultyPorts,
                 self.faulty_ports,
                 format!("{} found faulty", several(self.faulty_ports, "port")),
                 None,
@@ -210,24 +211,28 @@ impl Facts<'_> {
         }
         let taken = &self.given.taken;
         if let Some(f) = &taken.folded {
-            add(Kind::Folded, f.ends, f.to_string(), None);
+            add(CaveatKind::Folded, f.ends, f.to_string(), None);
         }
         for left in &taken.left_out {
-            add(Kind::LeftOut, left.count, left.to_string(), None);
+            add(CaveatKind::LeftOut, left.count, left.to_string(), None);
         }
         if let Some(jobs) = taken.from_jobs {
             let what =
                 format!("shuffles of {} as coflows, tasks spread evenly", several(jobs, "job"));
-            add(Kind::JobsAsCoflows, jobs, what, None);
+            add(CaveatKind::JobsAsCoflows, jobs, what, None);
         }
         all
     }
 
     /// Whether what was only late counts as a fallback: in virtual time an answer is waited for,
     /// and a policy of whose decisions most are another's is not the one that it is called.
-    fn kind(&self, fallbacks: u64, late: u64, of: u64) -> Kind {
+    fn kind(&self, fallbacks: u64, late: u64, of: u64) -> CaveatKind {
         let most = fallbacks.saturating_mul(2) > of;
-        if fallbacks > late || !self.live || most { Kind::Fallback } else { Kind::LateAnswers }
+        if fallbacks > late || !self.live || most {
+            CaveatKind::Fallback
+        } else {
+            CaveatKind::LateAnswers
+        }
     }
 
     fn circuits(&self) -> Option<Caveat> {
@@ -258,11 +263,11 @@ impl Facts<'_> {
         let (end, finished, unfinished, lost) = &self.ends;
         let rest = format!("{unfinished} of {} {} unfinished", finished + unfinished, self.what);
         let (kind, what) = match end {
-            End::Stuck => (Kind::Stuck, format!("stuck, {rest}")),
-            End::Stopped => (Kind::Interrupted, format!("interrupted, {rest}")),
-            End::Until => (Kind::Until, format!("ended by --until, {rest}")),
-            End::Finished if *unfinished > 0 => (Kind::Unfinished, rest),
-            End::Finished => return None,
+            RunEnd::Stuck => (CaveatKind::Stuck, format!("stuck, {rest}")),
+            RunEnd::Stopped => (CaveatKind::Interrupted, format!("interrupted, {rest}")),
+            RunEnd::Until => (CaveatKind::Until, format!("ended by --until, {rest}")),
+            RunEnd::Finished if *unfinished > 0 => (CaveatKind::Unfinished, rest),
+            RunEnd::Finished => return None,
         };
         Some(Caveat { kind, count: *unfinished as u64, what, why: lost.clone() })
     }
@@ -278,7 +283,7 @@ fn several(n: u64, what: &str) -> String {
 
 /// The first caveat with which a run must not pass as one of its policy.
 pub fn disqualifies(caveats: &[Caveat]) -> Option<&Caveat> {
-    caveats.iter().find(|c| c.kind == Kind::Fallback)
+    caveats.iter().find(|c| c.kind == CaveatKind::Fallback)
 }
 
 /// The caveats of several runs together, each once: kinds of which there are several say in how
@@ -313,8 +318,8 @@ pub fn lines(caveats: &[Caveat]) -> String {
 
 /// The words of their kinds, each once, with semicolons between: a cell of a table for programs.
 pub fn kinds(caveats: &[Caveat]) -> String {
-    let all: std::collections::BTreeSet<Kind> = caveats.iter().map(|c| c.kind).collect();
-    all.into_iter().map(Kind::word).collect::<Vec<_>>().join(";")
+    let all: std::collections::BTreeSet<CaveatKind> = caveats.iter().map(|c| c.kind).collect();
+    all.into_iter().map(CaveatKind::word).collect::<Vec<_>>().join(";")
 }
 
 /// What stands behind the name of a run that has caveats.
@@ -342,7 +347,7 @@ mod tests {
         serde_json::from_value(value).unwrap()
     }
 
-    fn kinds_of(r: RunResult) -> Vec<Kind> {
+    fn kinds_of(r: RunResult) -> Vec<CaveatKind> {
         r.judged(&Given::default()).caveats.iter().map(|c| c.kind).collect()
     }
 
@@ -357,10 +362,13 @@ mod tests {
         assert_eq!(of(true, 0, 0), []);
         assert_eq!(
             (of(true, 5, 5), of(true, 6, 6)),
-            (vec![Kind::LateAnswers], vec![Kind::Fallback])
+            (vec![CaveatKind::LateAnswers], vec![CaveatKind::Fallback])
         );
-        assert_eq!((of(true, 1, 0), of(true, 5, 4)), (vec![Kind::Fallback], vec![Kind::Fallback]));
-        assert_eq!(of(false, 1, 1), [Kind::Fallback]);
+        assert_eq!(
+            (of(true, 1, 0), of(true, 5, 4)),
+            (vec![CaveatKind::Fallback], vec![CaveatKind::Fallback])
+        );
+        assert_eq!(of(false, 1, 1), [CaveatKind::Fallback]);
     }
 
     #[test]
@@ -383,20 +391,20 @@ mod tests {
     fn all_that_speaks_against_a_run_is_listed_the_gravest_first() {
         let mut r = run();
         assert_eq!(kinds_of(r.clone()), []);
-        (r.forced, r.end, r.summary.unfinished) = (true, End::Until, 2);
+        (r.forced, r.end, r.summary.unfinished) = (true, RunEnd::Until, 2);
         r.summary.stats.missed_cycles = 3;
         (r.summary.misdelivered, r.summary.faulty_ports) = (1, 2);
         let mut given = Given { faults: 1, ..Given::default() };
         given.taken.leave_out(4, "flows without bytes");
         let told = r.judged(&given).caveats;
         let want = [
-            Kind::Until,
-            Kind::Forced,
-            Kind::MissedCycles,
-            Kind::Misdelivered,
-            Kind::Faults,
-            Kind::FaultyPorts,
-            Kind::LeftOut,
+            CaveatKind::Until,
+            CaveatKind::Forced,
+            CaveatKind::MissedCycles,
+            CaveatKind::Misdelivered,
+            CaveatKind::Faults,
+            CaveatKind::FaultyPorts,
+            CaveatKind::LeftOut,
         ];
         assert_eq!(told.iter().map(|c| c.kind).collect::<Vec<_>>(), want);
         assert_eq!(
@@ -416,10 +424,10 @@ mod tests {
         let caveat = |kind, what: &str| Caveat { kind, count: 2, what: what.into(), why: None };
         let (a, b) = (
             vec![
-                caveat(Kind::Fallback, "2 of 5 cycles by the fallback"),
-                caveat(Kind::Folded, "x"),
+                caveat(CaveatKind::Fallback, "2 of 5 cycles by the fallback"),
+                caveat(CaveatKind::Folded, "x"),
             ],
-            vec![caveat(Kind::Folded, "x")],
+            vec![caveat(CaveatKind::Folded, "x")],
         );
         let told = of_several(&[&a, &b, &b]);
         let said: Vec<(u64, String)> = told.iter().map(|c| (c.count, c.to_string())).collect();

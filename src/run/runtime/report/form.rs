@@ -26,11 +26,11 @@ impl<'a, T> Document<'a, T> {
 }
 
 /// Old and new names of keys.
-type Names = &'static [(&'static str, &'static str)];
+type KeyRenames = &'static [(&'static str, &'static str)];
 
 /// What results have been renamed since form 1, by place: `[]` is each of a list, `*` each of an
 /// object.
-const RENAMED: [(&str, Names); 12] = [
+const RENAMED: [(&str, KeyRenames); 12] = [
     ("coflows.[]", COFLOW),
     ("jobs.[]", JOB),
     ("summary", SUMS),
@@ -47,7 +47,7 @@ const RENAMED: [(&str, Names); 12] = [
         &[("fetches", "fetch_bytes"), ("transfer", "transfer_ns"), ("computing", "computing_ns")],
     ),
 ];
-const COFLOW: Names = &[
+const COFLOW: KeyRenames = &[
     ("longest_flow", "longest_flow_bytes"),
     ("bytes_between_racks", "between_racks_bytes"),
     ("arrival", "arrival_ns"),
@@ -55,7 +55,7 @@ const COFLOW: Names = &[
     ("cct", "cct_ns"),
     ("bound", "bound_ns"),
 ];
-const JOB: Names = &[
+const JOB: KeyRenames = &[
     ("arrival", "arrival_ns"),
     ("started", "started_ns"),
     ("finished", "finished_ns"),
@@ -67,7 +67,7 @@ const JOB: Names = &[
     ("shuffle_ccts", "shuffle_ccts_ns"),
 ];
 /// The sums of coflows and of jobs.
-const SUMS: Names = &[
+const SUMS: KeyRenames = &[
     ("makespan", "makespan_ns"),
     ("average_cct", "average_cct_ns"),
     ("median_cct", "median_cct_ns"),
@@ -84,8 +84,8 @@ const SUMS: Names = &[
     ("bytes_sent_again", "sent_again_bytes"),
     ("ended", "ended_ns"),
 ];
-const QUANTILES: Names = &[("p50", "p50_ns"), ("p99", "p99_ns"), ("max", "max_ns")];
-const ATTEMPT: Names = &[
+const QUANTILES: KeyRenames = &[("p50", "p50_ns"), ("p99", "p99_ns"), ("max", "max_ns")];
+const ATTEMPT: KeyRenames = &[
     ("waited_since", "waited_since_ns"),
     ("started", "started_ns"),
     ("computes", "computes_ns"),
@@ -142,7 +142,7 @@ fn at(value: &mut Value, place: &str, change: &mut dyn FnMut(&mut Map<String, Va
     }
 }
 
-fn rename(object: &mut Map<String, Value>, names: Names) {
+fn rename(object: &mut Map<String, Value>, names: KeyRenames) {
     for (old, new) in names {
         if let Some(value) = object.remove(*old) {
             object.insert((*new).into(), value);

@@ -6,7 +6,7 @@ use super::{Progress, simulate};
 use crate::coflows::CoflowSpec;
 use crate::control::Rejected;
 use crate::runtime::report::caveats::Given;
-use crate::runtime::report::{Counted, End, RunResult, Summary};
+use crate::runtime::report::{FabricCounts, RunEnd, RunResult, Summary};
 use crate::runtime::settings::RunPlan;
 use crate::topology::Topology;
 use crate::units::{Bytes, Time};
@@ -28,7 +28,7 @@ pub fn simulate_alone(
     let mut all =
         simulate(topology, plan, &Workload::new(&workload.name, vec![]), None, &mut |_| {})?;
     let (mut received, mut counted, mut over_ocs, mut events) =
-        (Bytes::ZERO, Counted::default(), 0.0, 0);
+        (Bytes::ZERO, FabricCounts::default(), 0.0, 0);
     let mut cycles = 0;
     for (k, c) in workload.coflows.iter().enumerate() {
         if !watch(Progress {
@@ -37,7 +37,7 @@ pub fn simulate_alone(
             open: 1,
             coming: workload.coflows.len() - k - 1,
         }) {
-            all.end = End::Stopped;
+            all.end = RunEnd::Stopped;
             break;
         }
         let first =

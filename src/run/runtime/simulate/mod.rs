@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use super::record::Recorder;
 use super::report::caveats::Given;
-use super::report::{End, RunResult};
-use super::rows::{Row, Rows};
+use super::report::{RunEnd, RunResult};
+use super::rows::{ResultRow, RowSink};
 use super::settings::RunPlan;
 use crate::control::Rejected;
 use crate::control::record::Record;
@@ -64,7 +64,7 @@ pub struct SimOptions<'a> {
     pub record: Option<&'a Recorder>,
     /// Takes every coflow's account as it ends; the result has none of them then, and sums over
     /// all.
-    pub rows: Option<Rows<'a>>,
+    pub rows: Option<RowSink<'a>>,
 }
 
 /// A length of buckets for a run of `workload`. It takes at least up to the last arrival, and as
@@ -100,9 +100,9 @@ pub fn least(topology: &Topology, bytes: Bytes) -> Span {
 }
 
 /// A result whose coflows that are left are written, and not kept, if rows are wanted.
-pub fn told(result: RunResult, rows: Option<Rows>) -> RunResult {
+pub fn told(result: RunResult, rows: Option<RowSink>) -> RunResult {
     let Some(rows) = rows else { return result };
-    result.coflows.iter().for_each(|c| rows(Row::Coflow(c)));
+    result.coflows.iter().for_each(|c| rows(ResultRow::Coflow(c)));
     RunResult { coflows: Vec::new(), ..result }
 }
 
@@ -146,7 +146,7 @@ pub fn simulate_watched(
                 coming: coming.len(),
             })
         {
-            end = Some(End::Stopped);
+            end = Some(RunEnd::Stopped);
             break;
         }
         events += 1;
@@ -155,7 +155,7 @@ pub fn simulate_watched(
             arrival.into_iter().chain(run.next_event()).min().unwrap_or(Time::MAX).max(run.now());
         if next > until {
             run.advance(until)?;
-            end = Some(End::Until);
+            end = Some(RunEnd::Until);
             break;
         }
         run.advance(next)?;
@@ -164,11 +164,11 @@ pub fn simulate_watched(
         }
         run.wake()?;
         run.forget_finished();
-        how.rows.inspect(|rows| run.take_ended().iter().for_each(|c| rows(Row::Coflow(c))));
+        how.rows.inspect(|rows| run.take_ended().iter().for_each(|c| rows(ResultRow::Coflow(c))));
     }
     watch(Progress { now: run.now(), events, open: run.unfinished(), coming: coming.len() });
     let rest = coming.collect::<Vec<_>>();
-    let end = end.unwrap_or(if run.unfinished() > 0 { End::Stuck } else { End::Finished });
+    let end = end.unwrap_or(if run.unfinished() > 0 { RunEnd::Stuck } else { RunEnd::Finished });
     let result = run.result(&workload.name, &rest);
     let given = Given { taken: workload.taken.clone(), faults: how.extras.faults.len() as u64 };
     Ok(told(RunResult { end, events: Some(events), ..result }.judged(&given), how.rows))

@@ -13,10 +13,10 @@ use crate::control::{Controller, Event, Rejected, Skip};
 use crate::fabric::{Fabric, PROBE_PATIENCE, ProbeReport, ProbeRequest};
 use crate::ids::{CoflowId, FlowId, JobId};
 use crate::placement::advisor::{self, PlacementRequest, Proposal};
-use crate::runtime::drive::{Driver, Host};
-use crate::runtime::external::{self, Program};
+use crate::runtime::drive::{Driver, DriverHost};
+use crate::runtime::external::{self, ExternalProgram};
 use crate::runtime::record::Recorder;
-use crate::runtime::report::{Counted, Names, RunResult, Tally};
+use crate::runtime::report::{FabricCounts, ResultNames, RunResult, Tally};
 use crate::runtime::settings::{ProgramSpec, RunPlan};
 use crate::sim::faults::{BrokenPart, Fault, Which};
 use crate::sim::{FlowFinished, SimFabric, SimSettings};
@@ -109,12 +109,12 @@ struct SimHost<'a> {
     /// given up.
     probes: VecDeque<(Time, ProbeReport, Probe)>,
     /// Decides about circuits under the scheduler `external`, from the first question on.
-    program: Option<Program>,
+    program: Option<ExternalProgram>,
     command: Option<ProgramSpec>,
     log: &'a mut dyn FnMut(Record),
 }
 
-impl Host<SimFabric> for SimHost<'_> {
+impl DriverHost<SimFabric> for SimHost<'_> {
     fn now(&self) -> Time {
         self.now
     }
@@ -129,8 +129,9 @@ impl Host<SimFabric> for SimHost<'_> {
     /// Time stands still while the program thinks: a run gives the same results on a slow machine.
     fn consult(&mut self, question: &Question) -> Result<Result<Advice, NoAnswer>, Rejected> {
         if let (None, Some(command)) = (&self.program, &self.command) {
-            self.program =
-                Some(Program::start(command, external::PATIENCE).map_err(Rejected::Invalid)?);
+            self.program = Some(
+                ExternalProgram::start(command, external::PATIENCE).map_err(Rejected::Invalid)?,
+            );
         }
         Ok(self
             .program
@@ -578,7 +579,7 @@ impl<'a> Simulation<'a> {
         coflows.extend(rest.iter().map(|c| CoflowRecord::unfinished(c, &self.topology, bound(c))));
         coflows[coflows.len() - listed..].iter().for_each(|c| self.sums.add(c));
         coflows.sort_by_key(|c| c.id);
-        let of = Names {
+        let of = ResultNames {
             mechanism: self.driver.fabric.mechanism(),
             topology: &self.topology.name,
             policy: &self.plan.policy.name,
@@ -587,7 +588,7 @@ impl<'a> Simulation<'a> {
         // The snapshot has what each pair of racks sent only where a policy reads that, and at the
         // last cycle.
         let [sent, over_ocs] = self.driver.fabric.sent_between_racks();
-        let counted = Counted { sent, over_ocs, ..Counted::from(&last) };
+        let counted = FabricCounts { sent, over_ocs, ..FabricCounts::from(&last) };
         let model = Some(self.driver.fabric.model().name().to_owned());
         RunResult {
             model,

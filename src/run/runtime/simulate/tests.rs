@@ -172,9 +172,9 @@ fn rows_are_the_coflows_of_the_result_and_its_sums_are_over_all_of_them() {
     let (p, w) = (policy(SchedulerKind::Bipartite), workload(&t, 5));
     for until in [None, Some(Time(300_000_000))] {
         let told = std::cell::RefCell::new(vec![]);
-        let take = |row: Row| match row {
-            Row::Coflow(c) => told.borrow_mut().push(c.clone()),
-            Row::Job(_) | Row::Task(_) => panic!("there are no jobs"),
+        let take = |row: ResultRow| match row {
+            ResultRow::Coflow(c) => told.borrow_mut().push(c.clone()),
+            ResultRow::Job(_) | ResultRow::Task(_) => panic!("there are no jobs"),
         };
         let how = SimOptions { until, rows: Some(&take), ..SimOptions::default() };
         let r = simulate_watched(&t, &p, &w, &how, &mut |_| (), &mut |_| true).unwrap();
@@ -423,10 +423,10 @@ fn a_result_says_why_the_run_ended() {
             .unwrap();
         (r.end, r.events.unwrap() > 0)
     };
-    assert_eq!(end(&t, None, true), (End::Finished, true));
-    assert_eq!(end(&t, Some(Time(500_000_000)), true), (End::Until, true));
-    assert_eq!(end(&t, None, false), (End::Stopped, true));
-    assert_eq!(end(&network(4, 2, 0), None, true), (End::Stuck, true));
+    assert_eq!(end(&t, None, true), (RunEnd::Finished, true));
+    assert_eq!(end(&t, Some(Time(500_000_000)), true), (RunEnd::Until, true));
+    assert_eq!(end(&t, None, false), (RunEnd::Stopped, true));
+    assert_eq!(end(&network(4, 2, 0), None, true), (RunEnd::Stuck, true));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::TryRecvError;
 
-use super::{Hold, Key, Stalls, Waiting, Word};
+use super::{Hold, StallKey, StallNews, Stalls, WaitingBytes};
 use crate::coflows::network::Service;
 use crate::coflows::priority::LAST;
 use crate::control::record::{Record, RecordedEvent, Snapshot};
@@ -34,12 +34,12 @@ const LONGEST: Duration = Duration::from_secs(3);
 const KEPT: Span = Span::secs(5);
 
 /// The thread; dropping this ends it.
-pub struct Watch {
+pub struct StallsWatch {
     stop: Option<mpsc::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Watch {
+impl StallsWatch {
     /// Starts it. `hosts` are the hosts' namespaces; what has stalled for longer than `patience`,
     /// if there is one, is broken off.
     ///
@@ -53,7 +53,7 @@ impl Watch {
         patience: Option<Span>,
     ) -> io::Result<Self> {
         let waits = handle.plan.run.admit.waits();
-        let mut work = Work {
+        let mut work = StallsThread {
             stalls: Stalls::new(handle.topology.clone(), patience),
             lights: Lights { news: waits.then(|| handle.events()), all: BTreeMap::new() },
             strict: handle.plan.run.network.kind.service() == Service::Strict,
@@ -87,7 +87,7 @@ impl Watch {
     }
 }
 
-impl Drop for Watch {
+impl Drop for StallsWatch {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(t) = self.thread.take() {
@@ -96,7 +96,7 @@ impl Drop for Watch {
     }
 }
 
-struct Work {
+struct StallsThread {
     stalls: Stalls,
     lights: Lights,
     /// Ports serve by strict priority.
@@ -111,7 +111,7 @@ struct Work {
     hangs: bool,
 }
 
-impl Work {
+impl StallsThread {
     fn look(&mut self) {
         let hangs = self.handle.hangs();
         if let Some(why) = hangs.as_ref().filter(|_| !self.hangs) {
@@ -125,10 +125,12 @@ impl Work {
         let lights = &self.lights;
         for word in self.stalls.look(now, &all, |i, j, from, to| lights.between(i, j, from, to)) {
             match word {
-                Word::Stalled(id, why) => self.tell(id, Some(why)),
-                Word::Moves(id) => self.tell(id, None),
-                Word::Overdue(id, why) if self.traffic.carries(id) => self.traffic.give_up(id, why),
-                Word::Overdue(..) => {}
+                StallNews::Stalled(id, why) => self.tell(id, Some(why)),
+                StallNews::Moves(id) => self.tell(id, None),
+                StallNews::Overdue(id, why) if self.traffic.carries(id) => {
+                    self.traffic.give_up(id, why)
+                }
+                StallNews::Overdue(..) => {}
             }
         }
     }
@@ -138,13 +140,13 @@ impl Work {
     }
 
     /// What Heliostat itself sends.
-    fn sent(&self) -> Vec<Waiting> {
+    fn sent(&self) -> Vec<WaitingBytes> {
         let (mut all, waits) = (vec![], self.lights.news.is_some());
         self.traffic.each_open(|f| {
             let racks = [f.spec.from, f.spec.to].map(|h| self.handle.topology.rack_of(h));
             let held = waits && f.elephant && racks[0] != racks[1];
-            all.push(Waiting {
-                key: Key::Flow(f.coflow, f.flow),
+            all.push(WaitingBytes {
+                key: StallKey::Flow(f.coflow, f.flow),
                 coflow: f.coflow,
                 ends: (f.spec.from, f.spec.to),
                 waits: Bytes(f.spec.bytes.0.saturating_sub(f.received.0)),
@@ -157,7 +159,7 @@ impl Work {
     }
 
     /// Connections of other programs between racks for which a coflow was declared and is open.
-    fn connections(&mut self, all: &mut Vec<Waiting>) {
+    fn connections(&mut self, all: &mut Vec<WaitingBytes>) {
         let snapshot = self.handle.snapshot();
         let pairs = self.declared(&snapshot);
         let topology = self.handle.topology.clone();
@@ -180,8 +182,8 @@ impl Work {
                 else {
                     return;
                 };
-                all.push(Waiting {
-                    key: Key::Connection(from, c.cookie),
+                all.push(WaitingBytes {
+                    key: StallKey::Connection(from, c.cookie),
                     coflow,
                     ends: (from, host_of_ip(&topology, c.to).unwrap_or(HostId(u32::MAX))),
                     waits: Bytes(c.waits),

@@ -15,14 +15,14 @@ pub struct Figure {
     /// The name of its column where it has its base unit.
     pub key: &'static str,
     /// Its unit.
-    pub unit: Unit,
+    pub unit: FigureUnit,
     /// In that unit.
     pub value: f64,
 }
 
 /// Units of figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub enum Unit {
+pub enum FigureUnit {
     /// Seconds.
     #[serde(rename = "s")]
     Seconds,
@@ -38,11 +38,11 @@ pub enum Unit {
 }
 
 fn span(name: &'static str, key: &'static str, value: Span) -> Figure {
-    Figure { name, key, unit: Unit::Seconds, value: value.as_secs_f64() }
+    Figure { name, key, unit: FigureUnit::Seconds, value: value.as_secs_f64() }
 }
 
 fn count(name: &'static str, key: &'static str, value: u64) -> Figure {
-    Figure { name, key, unit: Unit::Count, value: value as f64 }
+    Figure { name, key, unit: FigureUnit::Count, value: value as f64 }
 }
 
 /// Of a run of coflows.
@@ -56,7 +56,7 @@ pub(super) fn of_coflows(r: &RunResult) -> Vec<Figure> {
         span("average CCT", "average_cct_ns", s.average_cct),
         span("median CCT", "median_cct_ns", percentile(&ccts, 50)),
         span("p95 CCT", "p95_cct_ns", s.p95_cct),
-        Figure { name: "OCS share", key: "ocs_share", unit: Unit::Share, value: s.ocs_share },
+        Figure { name: "OCS share", key: "ocs_share", unit: FigureUnit::Share, value: s.ocs_share },
         count("circuits set", "circuits_set", s.stats.circuits_set),
     ]
 }
@@ -67,7 +67,7 @@ pub(super) fn of_jobs(r: &JobsResult) -> Vec<Figure> {
     let gigabytes = |name, key, bytes: crate::units::Bytes| Figure {
         name,
         key,
-        unit: Unit::Gigabytes,
+        unit: FigureUnit::Gigabytes,
         value: bytes.0 as f64 / 1e9,
     };
     vec![
@@ -82,7 +82,7 @@ pub(super) fn of_jobs(r: &JobsResult) -> Vec<Figure> {
         span("p95 shuffle CCT", "p95_cct_ns", s.p95_cct),
         count("jobs that send", "jobs_sending", s.sending as u64),
         span("slot time", "slot_time_ns", s.slot_time),
-        Figure { name: "OCS share", key: "ocs_share", unit: Unit::Share, value: s.ocs_share },
+        Figure { name: "OCS share", key: "ocs_share", unit: FigureUnit::Share, value: s.ocs_share },
         gigabytes("bytes planned", "planned_bytes", s.bytes_planned),
         gigabytes("of these between racks", "between_racks_bytes", s.bytes_between_racks),
         count("starts outside a guideline", "violations", s.counters.violations),

@@ -11,13 +11,13 @@ use serde::Serialize;
 
 mod figures;
 
-pub use figures::{Figure, Unit};
+pub use figures::{Figure, FigureUnit};
 
 use crate::runtime::jobs::report::JobsResult;
 use crate::runtime::report::caveats::{self, Caveat};
-use crate::runtime::report::{Origin, RunResult};
+use crate::runtime::report::{ResultOrigin, RunResult};
 use crate::runtime::spans::percentile;
-use crate::runtime::statistics::{Estimate, Paired, mean};
+use crate::runtime::statistics::{MeanEstimate, Paired, mean};
 use crate::units::{Bytes, Span};
 use crate::workload::stats::{CLASSES, class_of};
 
@@ -48,7 +48,7 @@ impl AnyResult {
     }
 
     /// Where it comes from.
-    pub fn origin(&self) -> &Origin {
+    pub fn origin(&self) -> &ResultOrigin {
         match self {
             Self::Coflows(r) => &r.origin,
             Self::Jobs(r) => &r.origin,
@@ -58,7 +58,7 @@ impl AnyResult {
 
 /// What is compared of one run.
 #[derive(Clone, Debug)]
-pub struct Account {
+pub struct RunAccount {
     /// Whether it was of jobs.
     pub of_jobs: bool,
     /// Name of the topology.
@@ -87,7 +87,7 @@ pub struct Account {
     times: Vec<(Option<usize>, Option<Span>)>,
 }
 
-impl From<&AnyResult> for Account {
+impl From<&AnyResult> for RunAccount {
     fn from(r: &AnyResult) -> Self {
         match r {
             AnyResult::Coflows(r) => Self {
@@ -134,7 +134,7 @@ impl From<&AnyResult> for Account {
     }
 }
 
-impl Account {
+impl RunAccount {
     /// All its numbers.
     pub fn figures(&self) -> &[Figure] {
         &self.figures
@@ -155,11 +155,11 @@ fn hashed(items: impl Iterator<Item = impl Hash>) -> u64 {
 
 /// Runs under one policy.
 #[derive(Clone, Debug)]
-pub struct Group {
+pub struct PolicyRuns {
     /// What tells it from the others.
     pub label: String,
     /// Its runs.
-    pub runs: Vec<Account>,
+    pub runs: Vec<RunAccount>,
 }
 
 /// All policies, each with what its runs came to.
@@ -194,12 +194,12 @@ pub struct Measured {
     /// Its name.
     pub name: &'static str,
     /// Its unit.
-    pub unit: Unit,
+    pub unit: FigureUnit,
     /// Its value in each run.
     pub values: Vec<f64>,
     /// Their mean, with half of its 95 % interval.
     #[serde(flatten)]
-    pub estimate: Estimate,
+    pub estimate: MeanEstimate,
     /// Against the same workloads under the first policy; none of the first itself, nor without a
     /// pair.
     pub against_first: Option<Against>,
@@ -216,7 +216,7 @@ pub struct Against {
 }
 
 impl Against {
-    fn new(paired: Paired, unit: Unit) -> Self {
+    fn new(paired: Paired, unit: FigureUnit) -> Self {
         let mut against = Self { paired, unclear: false };
         against.unclear = against.told(unit).is_unclear();
         against
@@ -224,8 +224,8 @@ impl Against {
 
     /// The difference that people see: in per cent of the first policy's; of a share, and
     /// where the first policy's is zero, as it is.
-    pub fn told(&self, unit: Unit) -> Estimate {
-        self.paired.percent.filter(|_| unit != Unit::Share).unwrap_or(self.paired.difference)
+    pub fn told(&self, unit: FigureUnit) -> MeanEstimate {
+        self.paired.percent.filter(|_| unit != FigureUnit::Share).unwrap_or(self.paired.difference)
     }
 }
 
@@ -238,16 +238,16 @@ pub struct Normalised {
     /// How many coflows or jobs, over all pairs.
     pub count: usize,
     /// Mean completion time over the first policy's, a pair each.
-    pub average: Estimate,
+    pub average: MeanEstimate,
     /// The same of the 95th percentiles.
-    pub p95: Estimate,
+    pub p95: MeanEstimate,
 }
 
 impl Study {
     /// Holds groups against the first of them. All runs must be of the same kind.
-    pub fn new(groups: &[Group]) -> Self {
+    pub fn new(groups: &[PolicyRuns]) -> Self {
         let of_jobs = groups.iter().flat_map(|g| &g.runs).any(|r| r.of_jobs);
-        let policy = |(k, group): (usize, &Group)| match (&groups[0], k) {
+        let policy = |(k, group): (usize, &PolicyRuns)| match (&groups[0], k) {
             (_, 0) => Policy::new(group, &[], of_jobs, false),
             (first, _) => Policy::new(group, &pairs(group, first), of_jobs, true),
         };
@@ -255,7 +255,7 @@ impl Study {
     }
 }
 
-impl Group {
+impl PolicyRuns {
     /// A seed of which there are several runs of one load and of the same in what is pooled, where
     /// all runs have seeds: what else they differ in is not known.
     pub fn ambiguous(&self) -> Option<u64> {
@@ -270,7 +270,12 @@ impl Group {
 }
 
 impl Policy {
-    fn new(group: &Group, pairs: &[(&Account, &Account)], of_jobs: bool, against: bool) -> Self {
+    fn new(
+        group: &PolicyRuns,
+        pairs: &[(&RunAccount, &RunAccount)],
+        of_jobs: bool,
+        against: bool,
+    ) -> Self {
         let names = group.runs.first().map_or(&[][..], |r| &r.figures);
         let measured = |(k, f): (usize, &Figure)| {
             let values: Vec<f64> = group.runs.iter().map(|r| r.figures[k].value).collect();
@@ -283,7 +288,7 @@ impl Policy {
             Measured {
                 name: f.name,
                 unit: f.unit,
-                estimate: Estimate::of(&values),
+                estimate: MeanEstimate::of(&values),
                 values,
                 against_first,
             }
@@ -307,11 +312,14 @@ impl Policy {
 /// The runs of a group, each with its partner in the first group: the run of the same workload and
 /// of the same pooled values. Runs without a partner are left out. Runs of one workload
 /// differ by their seeds where all have one, else by their order.
-fn pairs<'a>(group: &'a Group, first: &'a Group) -> Vec<(&'a Account, &'a Account)> {
+fn pairs<'a>(
+    group: &'a PolicyRuns,
+    first: &'a PolicyRuns,
+) -> Vec<(&'a RunAccount, &'a RunAccount)> {
     let seeded = group.runs.iter().chain(&first.runs).all(|r| r.seed.is_some());
-    let keyed = |runs: &'a [Account]| {
+    let keyed = |runs: &'a [RunAccount]| {
         let mut seen: BTreeMap<(u64, Option<u64>, &[String]), usize> = BTreeMap::new();
-        let mut of = |r: &'a Account| {
+        let mut of = |r: &'a RunAccount| {
             let key = (r.load, r.seed.filter(|_| seeded), &r.pooled[..]);
             let again = seen.entry(key).or_default();
             *again += 1;
@@ -319,12 +327,12 @@ fn pairs<'a>(group: &'a Group, first: &'a Group) -> Vec<(&'a Account, &'a Accoun
         };
         runs.iter().map(|r| (of(r), r)).collect::<Vec<_>>()
     };
-    let bases: BTreeMap<_, &Account> = keyed(&first.runs).into_iter().collect();
+    let bases: BTreeMap<_, &RunAccount> = keyed(&first.runs).into_iter().collect();
     keyed(&group.runs).into_iter().filter_map(|(key, run)| Some((run, *bases.get(&key)?))).collect()
 }
 
 /// By class, all first; classes without a coflow or job are left out.
-fn normalised(pairs: &[(&Account, &Account)], of_jobs: bool) -> Vec<Normalised> {
+fn normalised(pairs: &[(&RunAccount, &RunAccount)], of_jobs: bool) -> Vec<Normalised> {
     let classes: &[&'static str] = if of_jobs { &JOB_CLASSES } else { &CLASSES };
     let all = std::iter::once((ALL, None))
         .chain(classes.iter().enumerate().map(|(k, name)| (*name, Some(k))));
@@ -332,7 +340,7 @@ fn normalised(pairs: &[(&Account, &Account)], of_jobs: bool) -> Vec<Normalised> 
 }
 
 fn of_class(
-    pairs: &[(&Account, &Account)],
+    pairs: &[(&RunAccount, &RunAccount)],
     name: &'static str,
     class: Option<usize>,
 ) -> Option<Normalised> {
@@ -352,8 +360,8 @@ fn of_class(
     found.then(|| Normalised {
         class: name,
         count,
-        average: Estimate::of(&averages),
-        p95: Estimate::of(&p95s),
+        average: MeanEstimate::of(&averages),
+        p95: MeanEstimate::of(&p95s),
     })
 }
 

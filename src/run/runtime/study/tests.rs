@@ -2,7 +2,7 @@ use std::slice::from_ref;
 use std::sync::Arc;
 
 use super::*;
-use crate::runtime::report::Origin;
+use crate::runtime::report::ResultOrigin;
 use crate::runtime::settings::RunPlan;
 use crate::runtime::simulate::simulate;
 use crate::topology::Topology;
@@ -16,13 +16,13 @@ fn run(uplink: u64, trace: &str, seed: u64) -> AnyResult {
     let w = parse(trace).unwrap().to_workload("w", &t, &Default::default()).unwrap();
     let r = simulate(&t, &RunPlan::default(), &w, None, &mut |_| ()).unwrap();
     AnyResult::Coflows(Box::new(RunResult {
-        origin: Origin { seed: Some(seed), ..r.origin.clone() },
+        origin: ResultOrigin { seed: Some(seed), ..r.origin.clone() },
         ..r
     }))
 }
 
-fn group(label: &str, runs: &[AnyResult]) -> Group {
-    Group { label: label.into(), runs: runs.iter().map(Account::from).collect() }
+fn group(label: &str, runs: &[AnyResult]) -> PolicyRuns {
+    PolicyRuns { label: label.into(), runs: runs.iter().map(RunAccount::from).collect() }
 }
 
 /// One short coflow of 2 MB, and one long one of some MB a while later.

@@ -70,12 +70,12 @@ fn play(
 }
 
 /// A coflow's flows: sending host, receiving host, kilobytes.
-type Flows = Vec<(u32, u32, u64)>;
+type FlowsInKilobytes = Vec<(u32, u32, u64)>;
 
-fn coflows(raw: Vec<(u64, Flows)>) -> Vec<(u64, CoflowSpec)> {
+fn coflows(raw: Vec<(u64, FlowsInKilobytes)>) -> Vec<(u64, CoflowSpec)> {
     let flow =
         |(from, to, kb)| FlowSpec { from: HostId(from), to: HostId(to), bytes: Bytes(kb * 1000) };
-    let spec = |(k, (gap, flows)): (usize, (u64, Flows))| {
+    let spec = |(k, (gap, flows)): (usize, (u64, FlowsInKilobytes))| {
         let (id, flows) = (CoflowId::from(k), flows.into_iter().map(flow).collect());
         (gap, CoflowSpec::new(id, format!("c{k}"), Time::ZERO, flows))
     };
