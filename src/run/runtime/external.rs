@@ -27,7 +27,7 @@ pub const MISSING: &str = "the run was started without a program";
 /// The version of the protocol, which both sides say first.
 pub const PROTOCOL: u32 = 1;
 /// Time for a program to start and to say its version.
-const START: Duration = Duration::from_secs(30);
+const START: Duration = Duration::from_secs(60);
 /// Time for its version if it was waited for until then.
 const LAST: Duration = Duration::from_secs(1);
 /// Time for an answer in virtual time, where only a program that hangs takes longer.

@@ -135,7 +135,7 @@ pub struct JobsSummary {
     /// Jobs whose guideline was dropped, and why. Older results call it `fallbacks`.
     #[serde(rename = "guidelines_dropped", alias = "fallbacks")]
     pub fallbacks: Vec<(JobId, String)>,
-    /// Why the fallback decided the first of [`SchedulerCounters::fallbacks`].
+    /// Why the fallback decided the first time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_fallback: Option<String>,
 }
