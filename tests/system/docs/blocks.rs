@@ -19,7 +19,7 @@ use super::{documents, file, text};
 use crate::skip::skip;
 
 /// How long all blocks of a document may take on a busy machine.
-const DEADLINE: &str = "240";
+const DEADLINE: &str = "600";
 /// The folders of the repository that the blocks use.
 const AT_HAND: &[&str] = &["topologies", "policies", "workloads", "mininet", "python", "spark"];
 

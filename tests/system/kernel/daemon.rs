@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use heliostat::api;
 use heliostat::control::record::Snapshot;
@@ -16,6 +16,7 @@ use heliostat::topology::Topology;
 use serde_json::Value;
 
 use super::support::emulation;
+use crate::support::DEADLINE;
 use crate::tries::base;
 
 /// A running fabric. Dropping it proves that nothing is left behind.
@@ -51,7 +52,7 @@ impl Daemon {
         .expect("served");
         let agent = ureq::Agent::config_builder()
             .http_status_as_error(false)
-            .timeout_global(Some(Duration::from_secs(60)))
+            .timeout_global(Some(DEADLINE))
             .build()
             .into();
         Self { name: name.into(), base, running: Some((e, server)), agent }
@@ -96,7 +97,7 @@ impl Daemon {
             tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
         let found = runtime.block_on(async {
             let wait = snapshots.wait_for(|s| good(s));
-            tokio::time::timeout(Duration::from_secs(60), wait)
+            tokio::time::timeout(DEADLINE, wait)
                 .await
                 .map(|s| s.expect("it runs").clone())
         });
@@ -111,7 +112,7 @@ impl Daemon {
 
     /// Waits until a condition holds that asks by itself, a minute at most.
     pub fn wait_by(&self, what: &str, mut condition: impl FnMut() -> bool) {
-        let end = Instant::now() + Duration::from_secs(60);
+        let end = Instant::now() + DEADLINE;
         while !condition() {
             assert!(Instant::now() < end, "{}: {what} did not happen", self.name);
         }

@@ -6,7 +6,6 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 use heliostat::coflows::elephants::Admit;
 use heliostat::coflows::{CoflowSpec, FlowSpec};
@@ -232,7 +231,7 @@ impl Hit {
             tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
         let found = runtime.block_on(async {
             let wait = snapshots.wait_for(|s| good(s));
-            tokio::time::timeout(Duration::from_secs(60), wait)
+            tokio::time::timeout(crate::support::DEADLINE, wait)
                 .await
                 .map(|s| s.expect("it runs").clone())
         });

@@ -12,8 +12,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-/// How long a condition may take on a busy machine.
-const DEADLINE: std::time::Duration = std::time::Duration::from_secs(60);
+use crate::support::DEADLINE;
 
 /// The most starts of a driver that has no port.
 const STARTS: u32 = 5;
