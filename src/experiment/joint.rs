@@ -204,18 +204,18 @@ pub fn claims() -> Vec<Claim> {
     };
     let usual = [Makespan, MeanJct, MedianJct, P95Jct, MeanCct];
     let mut all = Vec::new();
-    for &(_, _, name, _) in &SETTINGS[..4] {
+    for &(_, _, name, _) in SETTINGS[..4].iter().chain(&SETTINGS[21..24]) {
         all.extend(against(
             name,
             &["JobPacker", "Corral", "JobPacker, SRPT", "Corral, SRPT"],
             &usual,
         ));
     }
-    all.extend(against(
-        SETTINGS[4].2,
-        &["Co-scheduler", "co-decided", "Co-scheduler, SRPT", "co-decided, SRPT"],
-        &usual,
-    ));
+    let beside = ["Co-scheduler", "co-decided", "Co-scheduler, SRPT", "co-decided, SRPT"];
+    all.extend(against(SETTINGS[4].2, &beside, &usual));
+    all.extend(against(SETTINGS[24].2, &["Co-scheduler", "Co-scheduler, SRPT"], &usual));
+    let beside = ["Corral", "Co-scheduler", "Corral, SRPT", "Co-scheduler, SRPT"];
+    all.extend(against(SETTINGS[25].2, &beside, &usual));
     for &(_, _, name, _) in &SETTINGS[5..11] {
         all.extend(against(
             name,
