@@ -422,8 +422,7 @@ pub fn log_file(base: &Path, fabric: &str) -> PathBuf {
 }
 
 /// Users who run a fabric of this name without root, by number, and the directory that each of them
-/// has for running programs (`XDG_RUNTIME_DIR`), or `/tmp`. What stands there is not read: it is
-/// theirs.
+/// has for running programs (`XDG_RUNTIME_DIR`), or `/tmp`. Files of these users are not read.
 pub fn users_of(fabric: &str) -> Vec<(u32, PathBuf)> {
     let users = fs::read_dir("/run/user")
         .into_iter()

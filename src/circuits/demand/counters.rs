@@ -86,7 +86,7 @@ mod tests {
         assert_eq!(c.update(&of(100)), of(100));
         assert_eq!(c.update(&of(150)), of(50));
         assert_eq!(c.update(&of(150)), of(0));
-        assert_eq!(c.update(&of(20)), of(20), "built anew");
+        assert_eq!(c.update(&of(20)), of(20), "built again");
     }
 
     #[test]

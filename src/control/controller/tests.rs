@@ -305,7 +305,7 @@ fn a_fabric_that_cannot_be_seen_keeps_its_circuits() {
     w.blind = false;
     w.run_until(at(450));
     assert!(w.snapshot().failures.is_empty());
-    assert!(w.up().is_empty(), "and now it is decided anew");
+    assert!(w.up().is_empty(), "and now it is decided again");
 }
 
 #[test]

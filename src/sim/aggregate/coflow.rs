@@ -44,7 +44,7 @@ pub struct AggregateCoflow {
     /// Whether it has rates on top of its base rates.
     has_more: bool,
     /// Whether its rates must be computed even if the capacities are as before.
-    pub is_anew: bool,
+    pub is_stale: bool,
     /// Bits and capacity of its bottleneck when it is alone on the network; `None`: not known yet.
     slowest: Option<(u64, u64)>,
     /// Bytes within racks, and how much of this work has been booked.
@@ -129,7 +129,7 @@ impl AggregateCoflow {
             speed: 0.0,
             since: world.now,
             has_more: false,
-            is_anew: true,
+            is_stale: true,
             slowest: None,
             local: whole(local),
             booked: 0,
@@ -217,7 +217,7 @@ impl AggregateCoflow {
     pub fn restart(&mut self) {
         if self.moves() {
             self.sides.iter_mut().for_each(Endpoints::clear_base);
-            self.is_anew = true;
+            self.is_stale = true;
         }
     }
 
@@ -240,7 +240,7 @@ impl AggregateCoflow {
             side.set_base_part(part);
             side.hold_base(room);
         }
-        self.is_anew = true;
+        self.is_stale = true;
     }
 
     /// Reduces it to its base rates. Where a host is done, the others of its side keep their rates,
@@ -276,7 +276,7 @@ impl AggregateCoflow {
             side.hold_base(part);
             side.hold_base(room);
         }
-        self.is_anew = true;
+        self.is_stale = true;
     }
 
     /// Whether a sender and a receiver have bandwidth left in `room`. O(hosts / 64).
@@ -313,7 +313,7 @@ impl AggregateCoflow {
         rates: &mut [Vec<f64>; 2],
     ) -> Option<Time> {
         let has_room = self.has_room(room);
-        if !has_room && !self.is_anew && !self.has_more {
+        if !has_room && !self.is_stale && !self.has_more {
             return None;
         }
         self.advance(now);
@@ -321,7 +321,7 @@ impl AggregateCoflow {
         for (side, rates) in self.sides.iter_mut().zip(rates) {
             side.go(self.has_more.then_some(&**rates), room);
         }
-        self.is_anew = false;
+        self.is_stale = false;
         Some(self.forecast())
     }
 
@@ -400,7 +400,7 @@ impl AggregateCoflow {
             self.slowest = None;
         }
         self.since = now;
-        self.is_anew |= any;
+        self.is_stale |= any;
         any
     }
 

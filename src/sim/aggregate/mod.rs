@@ -103,7 +103,7 @@ impl Sums {
         for &p in &due {
             self.coflows[p].advance(world.now);
             // Even if rounding has left something.
-            self.coflows[p].is_anew = true;
+            self.coflows[p].is_stale = true;
             self.places.leave(p, &self.coflows[p]);
         }
         self.through = due;

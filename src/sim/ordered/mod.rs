@@ -70,7 +70,7 @@ pub struct Ordered {
 
 /// What must be decided again: the rates from an index on, and before that perhaps the order.
 #[derive(Clone, Copy)]
-struct Anew {
+struct Stale {
     from: usize,
     order: bool,
 }
@@ -78,13 +78,13 @@ struct Anew {
 /// What the ends of flows make necessary.
 #[derive(Clone, Copy)]
 struct Due {
-    anew: Anew,
+    stale: Stale,
     /// Whether a coflow is over.
     over: bool,
 }
 
 /// Everything.
-const ALL: Anew = Anew { from: 0, order: true };
+const ALL: Stale = Stale { from: 0, order: true };
 
 impl Ordered {
     /// No coflows on links of these capacities.
@@ -214,7 +214,7 @@ impl Ordered {
     }
 
     /// Counts the work of all coflows that are due; returns what must be decided.
-    fn due(&mut self, world: &mut EngineWorld) -> Option<Anew> {
+    fn due(&mut self, world: &mut EngineWorld) -> Option<Stale> {
         let before = self.pending.take().map(|p| p.1);
         let due = self.work(before, world)?;
         if due.over {
@@ -224,7 +224,7 @@ impl Ordered {
                 return Some(ALL);
             }
         }
-        Some(due.anew)
+        Some(due.stale)
     }
 
     /// Counts the work of all coflows that are due; returns what that makes necessary, joined with
@@ -258,8 +258,8 @@ impl Ordered {
             let moves = std::mem::replace(&mut c.queue, queue) != queue;
             // Bandwidth that was given by coflow is offered to all again.
             let first = if gone.iter().any(|e| e.base > 0) { 0 } else { self.first_equal(place) };
-            let d = due.get_or_insert(Due { anew: Anew { from: first, order: false }, over });
-            d.anew = Anew { from: d.anew.from.min(first), order: d.anew.order | moves };
+            let d = due.get_or_insert(Due { stale: Stale { from: first, order: false }, over });
+            d.stale = Stale { from: d.stale.from.min(first), order: d.stale.order | moves };
             d.over |= over;
         }
         drop(ended);
@@ -323,8 +323,8 @@ impl Ordered {
         }
     }
 
-    fn decide(&mut self, anew: Anew, world: &mut EngineWorld) {
-        if self.following.is_ready() && !anew.order {
+    fn decide(&mut self, stale: Stale, world: &mut EngineWorld) {
+        if self.following.is_ready() && !stale.order {
             return self.follow(world);
         }
         self.following.forget();
@@ -334,10 +334,10 @@ impl Ordered {
         let from = if by_coflow || all_share || by_levels || self.discipline.weighted().is_some() {
             0
         } else {
-            anew.from
+            stale.from
         };
         for c in &mut self.coflows[from..] {
-            if by_coflow && anew.order {
+            if by_coflow && stale.order {
                 c.settle(world, &mut self.free);
                 c.halt();
             } else {
@@ -345,12 +345,12 @@ impl Ordered {
                 c.stop_extra(&mut self.free);
             }
         }
-        if by_coflow && anew.order {
+        if by_coflow && stale.order {
             self.free = FreeCapacity::new(&self.capacity);
         }
         // Settling may have ended some at this very instant.
         self.retire(world.now);
-        if anew.order {
+        if stale.order {
             self.attain(world.now);
             if self.decides == Decide::CoflowEvents {
                 let queues = self.discipline.queues();
@@ -657,8 +657,10 @@ impl Engine for Ordered {
         let due = self.due(world);
         match due {
             _ if self.turns(world.now) => self.decide(ALL, world),
-            Some(anew) if self.decides == Decide::CoflowEvents && !anew.order => self.go_on(world),
-            Some(anew) => self.decide(anew, world),
+            Some(stale) if self.decides == Decide::CoflowEvents && !stale.order => {
+                self.go_on(world)
+            }
+            Some(stale) => self.decide(stale, world),
             None => {}
         }
     }

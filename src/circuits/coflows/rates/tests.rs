@@ -43,10 +43,10 @@ proptest! {
                 d.sent((k % d.groups()) as u32, 1 << power);
             }
             d.weigh();
-            let anew = (0..d.groups() as u32).map(|g| HostGroup { path: d.path(g), left: d.left(g) });
-            let mut anew = Demand::new(anew.collect::<Vec<_>>());
-            anew.weigh();
-            prop_assert!(d.loads().eq(anew.loads()));
+            let groups = (0..d.groups() as u32).map(|g| HostGroup { path: d.path(g), left: d.left(g) });
+            let mut other = Demand::new(groups.collect::<Vec<_>>());
+            other.weigh();
+            prop_assert!(d.loads().eq(other.loads()));
         }
     }
 }

@@ -125,7 +125,7 @@ fn an_observation_that_does_not_fit_is_refused_and_the_state_stays() {
         w.run_until(at(450));
         assert!(
             w.snapshot().failures.is_empty() && w.up().is_empty(),
-            "and now it is decided anew: {why}"
+            "and now it is decided again: {why}"
         );
     }
 }

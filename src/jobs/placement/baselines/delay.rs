@@ -109,9 +109,9 @@ impl Waits {
         let last = view.counts(pick.job, pick.stage).pending == 0;
         match self {
             Self::Times(w) if last => drop(w.since.remove(&pick.job)),
-            Self::Times(w) => w.begin_anew(view.now(), pick.job, near),
+            Self::Times(w) => w.begin_again(view.now(), pick.job, near),
             Self::Offers(w) if last => w.forget(pick.job),
-            Self::Offers(w) => w.begin_anew(pick.job, near),
+            Self::Offers(w) => w.begin_again(pick.job, near),
         }
     }
 
@@ -184,7 +184,7 @@ impl SkippedJobs {
     }
 
     /// A job has started a task, `near` its block: it waits again, at that level.
-    fn begin_anew(&mut self, now: Time, job: JobId, near: Locality) {
+    fn begin_again(&mut self, now: Time, job: JobId, near: Locality) {
         if near == Locality::Host {
             self.since.remove(&job);
         } else if let Some(s) = self.since.get_mut(&job) {
@@ -242,9 +242,9 @@ mod tests {
         assert_eq!(w.alarm.at(), Some(Time(130)));
         assert!(!w.may(Time(129), j, Locality::Remote) && w.may(Time(130), j, Locality::Remote));
         // A start in the rack brings it back to that level; one on the host, to the beginning.
-        w.begin_anew(Time(140), j, Locality::Rack);
+        w.begin_again(Time(140), j, Locality::Rack);
         assert!(w.may(Time(141), j, Locality::Rack) && !w.may(Time(141), j, Locality::Remote));
-        w.begin_anew(Time(150), j, Locality::Host);
+        w.begin_again(Time(150), j, Locality::Host);
         assert!(!w.may(Time(150), j, Locality::Rack));
     }
 

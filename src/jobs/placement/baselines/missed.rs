@@ -95,7 +95,7 @@ impl Missed {
     }
 
     /// A job has started a task; `near` says how near to its block.
-    pub fn begin_anew(&mut self, job: JobId, near: Locality) {
+    pub fn begin_again(&mut self, job: JobId, near: Locality) {
         if near != Locality::Remote {
             self.jobs.remove(&job);
         }
@@ -182,9 +182,9 @@ mod tests {
         };
         // No host has a free slot between these offers.
         assert_eq!([1, 2, 3, 4].map(|t| later(&mut m, t)), [true, true, true, false]);
-        m.begin_anew(JobId(0), Locality::Remote);
+        m.begin_again(JobId(0), Locality::Remote);
         assert!(!later(&mut m, 5), "a start far away keeps the count");
-        m.begin_anew(JobId(0), Locality::Rack);
+        m.begin_again(JobId(0), Locality::Rack);
         assert!(later(&mut m, 6), "one in the rack does not");
         assert!(
             [6, 6, 6, 6].map(|t| later(&mut m, t)).iter().all(|d| *d),

@@ -20,7 +20,7 @@
     return of;
   };
 
-  // Charts that are drawn, to be drawn anew in other colours or another size.
+  // Charts that are drawn, to be drawn again in other colours or another size.
   const charts = new Map();
   const watcher = new ResizeObserver((entries) => {
     for (const { target } of entries) charts.get(target)?.chart.resize();

@@ -31,7 +31,7 @@
       this.chart?.dispose();
       this.chart = null;
       this.key = null;
-      // The picture may have been drawn anew meanwhile.
+      // The picture may have been drawn again meanwhile.
       const key = this.opener?.dataset?.key;
       const opener = this.opener?.isConnected ? this.opener : key && document.querySelector(`[data-key="${CSS.escape(key)}"]`);
       opener?.focus?.();

@@ -19,7 +19,7 @@
       box.addEventListener("keydown", (e) => this.key(e));
     }
 
-    // Lays the fixed parts out anew: at the start, for another network, and when the width changes.
+    // Lays the fixed parts out again: at the start, for another network, and when the width changes.
     layout() {
       const { topology } = this.store;
       const racks = this.store.shown;

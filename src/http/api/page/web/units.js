@@ -53,7 +53,7 @@
     return element;
   };
   H.byId = (id) => document.getElementById(id);
-  // Writes only what has changed: a screen reader is not told the same again, and the browser lays nothing out anew.
+  // Writes only what has changed: a screen reader is not told the same again, and the browser lays nothing out again.
   H.text = (element, text) => {
     if (element.textContent !== text) element.textContent = text;
   };
