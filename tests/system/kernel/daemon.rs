@@ -97,9 +97,7 @@ impl Daemon {
             tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
         let found = runtime.block_on(async {
             let wait = snapshots.wait_for(|s| good(s));
-            tokio::time::timeout(DEADLINE, wait)
-                .await
-                .map(|s| s.expect("it runs").clone())
+            tokio::time::timeout(DEADLINE, wait).await.map(|s| s.expect("it runs").clone())
         });
         found.unwrap_or_else(|_| {
             let s = self.snapshot();

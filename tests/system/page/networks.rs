@@ -145,7 +145,7 @@ fn jobs_show_their_slots_and_how_far_they_are() {
     c.arg("schedule")
         .args(["--controller", &d.api(), "--policy"])
         .arg(file("policies/fair.yaml"))
-        .arg("--workload");
+        .args(["--scale", "4", "--time-scale", "4", "--workload"]);
     let mut schedule = Daemon::spawn("schedule", c.arg(file("workloads/jobs-8.yaml")));
     b.until("!document.querySelector('#jobs').hidden");
     b.until("[...document.querySelectorAll('#job-rows tr')].some((r) => /compute|waits/.test(r.textContent))");
