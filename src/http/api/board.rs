@@ -7,7 +7,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::wire::{Decision, Decisions, Job, JobName, Jobs, JobsReport, SlotsHeld, SlotsSample};
-use crate::units::Time;
+use crate::units::{Span, Time};
 
 /// The most samples that are remembered: ten minutes of a scheduler that reports four times a
 /// second.
@@ -21,13 +21,29 @@ const JOBS: usize = 100_000;
 /// The longest name, in bytes.
 const NAME: usize = 256;
 
-/// The jobs of the scheduler that reported last.
+/// The most runs of schedulers that are remembered.
+const RUNS: usize = 4;
+/// A run that has reported nothing for as long gives its place to another one that reports.
+const SILENT: Span = Span::secs(2);
+
+/// The jobs of the schedulers that work on this network. One of them is shown: the one that came
+/// first, while it reports; otherwise the next one that does. A report has only what has changed,
+/// so each run keeps what it said.
 #[derive(Clone, Default)]
 pub struct Board(Arc<Mutex<BoardState>>);
 
 #[derive(Default)]
 struct BoardState {
+    shown: SchedulerRun,
+    others: Vec<SchedulerRun>,
+}
+
+/// What a run of a scheduler has said.
+#[derive(Default)]
+struct SchedulerRun {
     run: u64,
+    /// When it reported last; `None`: no scheduler has.
+    heard: Option<Time>,
     workload: String,
     policy: String,
     slots: u64,
@@ -36,9 +52,33 @@ struct BoardState {
     decisions: VecDeque<Decision>,
 }
 
+impl BoardState {
+    /// What a run that reports has said. It becomes the one that is shown if that one is silent; of
+    /// more than [`RUNS`] the one is forgotten that has been silent for longest. O(runs).
+    fn reporting(&mut self, run: u64, now: Time) -> &mut SchedulerRun {
+        if self.shown.run == run {
+            return &mut self.shown;
+        }
+        let at = self.others.iter().position(|o| o.run == run).unwrap_or_else(|| {
+            if self.others.len() + 1 == RUNS {
+                let longest = (0..self.others.len()).min_by_key(|&k| self.others[k].heard);
+                self.others.swap_remove(longest.unwrap_or(0));
+            }
+            self.others.push(SchedulerRun { run, ..SchedulerRun::default() });
+            self.others.len() - 1
+        });
+        if self.shown.heard.is_some_and(|heard| now < heard + SILENT) {
+            return &mut self.others[at];
+        }
+        std::mem::swap(&mut self.shown, &mut self.others[at]);
+        self.others.retain(|o| o.heard.is_some());
+        &mut self.shown
+    }
+}
+
 impl Board {
-    /// Takes a report in, which is of `now` by the daemon's clock. One of another run replaces
-    /// everything; jobs of a number from [`JOBS`] on are left out. O(jobs).
+    /// Takes a report in, which is of `now` by the daemon's clock. Jobs of a number from [`JOBS`]
+    /// on are left out. O(jobs).
     ///
     /// # Errors
     /// Why it is refused as a whole: a name or a list that is too long.
@@ -53,10 +93,9 @@ impl Board {
             let Decision { job, stage, .. } = d;
             return Err(format!("a decision about stage {stage} of job {job} {flaw}"));
         }
-        let mut b = self.0.lock();
-        if b.run != report.run {
-            *b = BoardState { run: report.run, ..BoardState::default() };
-        }
+        let mut state = self.0.lock();
+        let b = state.reporting(report.run, now);
+        b.heard = Some(now);
         (b.workload, b.policy, b.slots) = (report.workload, report.policy, report.slots);
         // The scheduler's clock has another zero.
         let own = |at: u64| now.0.saturating_sub(report.now_ns.saturating_sub(at));
@@ -99,7 +138,7 @@ impl Board {
         stage: Option<u32>,
         now: Time,
     ) -> Result<Decisions, String> {
-        let b = self.0.lock();
+        let b = &self.0.lock().shown;
         let found = |job: &str| {
             let by_name = b.jobs.values().find(|j| j.name == job);
             let by_number = || job.parse().ok().and_then(|n: u32| b.jobs.get(&n));
@@ -124,7 +163,7 @@ impl Board {
 
     /// All jobs, and the samples after a time. O(jobs + samples).
     pub fn show(&self, after: Time, now: Time) -> Jobs {
-        let b = self.0.lock();
+        let b = &self.0.lock().shown;
         let first = b.samples.partition_point(|s| s.at_ns <= after.0);
         Jobs {
             now_ns: now.0,
@@ -235,12 +274,32 @@ mod tests {
             .collect();
         assert_eq!(held, [vec![(0, 2, 1)], vec![(0, 2, 1), (1, 3, 0)]]);
         assert_eq!(b.show(Time(10_000), Time(10_150)).samples, all.samples[1..]);
-        // Another scheduler begins again.
-        b.take(report(2, 0, vec![]), Time(20_000)).unwrap();
-        assert_eq!(
-            (b.show(Time(0), Time(20_000)).jobs.len(), b.show(Time(0), Time(20_000)).samples.len()),
-            (0, 1)
-        );
+    }
+
+    #[test]
+    fn of_several_runs_the_first_is_shown_until_it_is_silent_and_none_loses_what_it_said() {
+        let (b, ms) = (Board::default(), |at: u64| Time(at * 1_000_000));
+        let shown = |at| {
+            let all = b.show(Time(0), ms(at));
+            (all.run, all.jobs.iter().map(|j| j.id).collect::<Vec<_>>(), all.samples.len())
+        };
+        // In turns, each with what has changed.
+        for (k, run) in [1, 2, 1, 2, 1].into_iter().enumerate() {
+            b.take(report(run, 0, vec![job(k as u32, 1, 0)]), ms(100 * k as u64 + 1)).unwrap();
+        }
+        assert_eq!(shown(500), (1, vec![0, 2, 4], 3));
+        b.take(report(2, 0, vec![]), ms(2400)).unwrap();
+        assert_eq!(shown(2400).0, 1);
+        b.take(report(2, 0, vec![job(5, 0, 1)]), ms(2401)).unwrap();
+        assert_eq!(shown(2401), (2, vec![1, 3, 5], 4));
+        b.take(report(1, 0, vec![]), ms(9000)).unwrap();
+        assert_eq!(shown(9000), (1, vec![0, 2, 4], 4));
+        // The one that has been silent for longest is forgotten: run 2.
+        for run in 3..6 {
+            b.take(report(run, 0, vec![job(9, 1, 0)]), ms(9000 + run)).unwrap();
+        }
+        b.take(report(2, 0, vec![]), ms(20_000)).unwrap();
+        assert_eq!(shown(20_000), (2, vec![], 1));
     }
 
     #[test]

@@ -23,7 +23,8 @@ pub struct Since {
     after: wire::Length,
 }
 
-/// The jobs of the task scheduler that reported last, and who held slots over the last minutes.
+/// The jobs of a task scheduler, and who held slots over the last minutes: of several at once, of
+/// the one that came first, until it has reported nothing for two seconds while others do.
 #[utoipa::path(get, path = "/api/v1/jobs", operation_id = "listJobs", tag = "jobs", params(Since),
     responses((status = 200, body = wire::Jobs)))]
 pub async fn list(
@@ -45,7 +46,7 @@ pub struct DecisionsQuery {
     stage: Option<u32>,
 }
 
-/// Where the task scheduler that reported last put tasks, and why: what it expected of that, and
+/// Where the task scheduler whose jobs are shown put tasks, and why: what it expected of that, and
 /// what of the placements that lost. Only some placement policies say it (`joint`), and the newest
 /// 4096 decisions are kept.
 #[utoipa::path(get, path = "/api/v1/jobs/decisions", operation_id = "listDecisions", tag = "jobs", params(DecisionsQuery),

@@ -55,7 +55,7 @@ pub struct JobsReport {
     pub decisions: Vec<Decision>,
 }
 
-/// The jobs of the scheduler that reported last.
+/// The jobs of a scheduler: of several at once, of the one that came first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Jobs {
     /// Time of the answer.
@@ -94,7 +94,7 @@ pub struct SlotsHeld {
     pub waiting: u64,
 }
 
-/// Where tasks were put, and why, as far as the scheduler that reported last says it.
+/// Where tasks were put, and why, as far as the scheduler whose jobs are shown says it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Decisions {
     /// Time of the answer.

@@ -160,12 +160,14 @@
       this.store.told = Math.max(0, (this.store.told ?? 0) - 1);
       const lists = first ? [this.get(`coflows?flows=${MOST_FLOWS}`)] : !coflowsToo ? [] : [this.get(`coflows?state=active&flows=${MOST_FLOWS}`), this.get(`coflows?endedAfter=${ended}&flows=${MOST_FLOWS}`), ...(proposals ? [this.get("coflows?state=proposed")] : [])];
       const paths = this.store.topology?.graph ? this.get("paths?pairs=false") : null;
-      const jobs = !first && !all && this.store.jobs.byId.size === 0 ? null : this.get(`jobs?after=${this.store.jobs.samples.at(-1)?.at_ns ?? 0}`);
+      const jobs = !coflowsToo && this.store.jobs.byId.size === 0 ? null : this.get(`jobs?after=${this.store.jobs.samples.at(-1)?.at_ns ?? 0}`);
       const [stats, demand, ports, circuits, links, told, ...coflows] = await Promise.all([this.get("stats?ranges=true"), this.get("demand"), this.get("ports"), all ? this.get("circuits") : null, paths, jobs, ...lists]);
       this.store.setStats(stats);
       if (circuits) this.store.setCircuits(circuits);
       this.store.sample(demand, ports, links);
-      if (told) this.store.setJobs(told);
+      // Of another run there are samples from before the last one of this run, too.
+      const whole = !told || told.run === this.store.jobs.run || !this.store.jobs.samples.length;
+      if (told) this.store.setJobs(whole ? told : await this.get("jobs"));
       if (first) this.store.setCoflows(coflows[0], true);
       else if (coflowsToo) {
         const listed = { ...coflows[0], coflows: [...coflows[0].coflows, ...(coflows[2]?.coflows ?? [])] };
