@@ -157,12 +157,16 @@ fn flows_have_a_past_circuits_the_demand_that_asked_for_them_and_coflows_an_end_
     let id = d.post(&[(0, 4, 300_000_000), (1, 5, 100_000_000)]);
     b.until(&format!("Heliostat.page.store.flowSteps.get({id})?.length >= 3"));
     // A circuit tells the demand of its pair that the decision saw, which the event log has too.
-    b.until("[...Heliostat.page.store.circuits.values()].some((c) => c.input === 0 && c.output === 2 && c.demand > 0)");
-    let decided = b.value("[...Heliostat.page.store.circuits.values()].find((c) => c.input === 0 && c.output === 2 && c.demand > 0)");
-    let line =
-        format!("#fabric-picture [data-key=\"circuit/{}/0/{}\"]", decided["plane"], decided["up"]);
-    b.until(&format!("document.querySelector('{line}')"));
-    b.value(&format!("document.querySelector('{line}').dispatchEvent(new MouseEvent('click'))"));
+    // It is clicked as soon as it is found, since it may be gone a moment later.
+    b.until(
+        "[...Heliostat.page.store.circuits.values()].some((c) => {
+           const line = document.querySelector(`#fabric-picture [data-key=\"circuit/${c.plane}/0/${c.up}\"]`);
+           if (!(c.input === 0 && c.output === 2 && c.demand > 0 && line)) return false;
+           line.dispatchEvent(new MouseEvent('click'));
+           window.clicked = c;
+           return true; })",
+    );
+    let decided = b.value("window.clicked");
     let said = b.value(&format!("Heliostat.bytes({})", decided["demand"]));
     b.until_says(
         "#details-body",

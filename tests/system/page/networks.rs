@@ -148,7 +148,8 @@ fn jobs_show_their_slots_and_how_far_they_are() {
         .args(["--scale", "4", "--time-scale", "4", "--workload"]);
     let mut schedule = Daemon::spawn("schedule", c.arg(file("workloads/jobs-8.yaml")));
     b.until("!document.querySelector('#jobs').hidden");
-    b.until("[...document.querySelectorAll('#job-rows tr')].some((r) => /compute|waits/.test(r.textContent))");
+    let states = "[...document.querySelectorAll('#job-rows tr')].map((r) => r.textContent)";
+    b.until(&format!("{states}.some((s) => /compute|waits|finished/.test(s))"));
     b.until_says("#jobs-sum", "slots");
     b.until("document.querySelector('#slots canvas')");
     // Slots that compute and slots that wait were both seen, never more than there are.
