@@ -27,8 +27,8 @@ const RUNS: usize = 4;
 const SILENT: Span = Span::secs(2);
 
 /// The jobs of the schedulers that work on this network. One of them is shown: the one that came
-/// first, while it reports; otherwise the next one that does. A report has only what has changed,
-/// so each run keeps what it said.
+/// first, while it reports and has a job that is not finished; otherwise the next one that reports.
+/// A report has only what has changed, so each run keeps what it said.
 #[derive(Clone, Default)]
 pub struct Board(Arc<Mutex<BoardState>>);
 
@@ -53,8 +53,9 @@ struct SchedulerRun {
 }
 
 impl BoardState {
-    /// What a run that reports has said. It becomes the one that is shown if that one is silent; of
-    /// more than [`RUNS`] the one is forgotten that has been silent for longest. O(runs).
+    /// What a run that reports has said. It becomes the one that is shown if that one is silent or
+    /// at its end; of more than [`RUNS`] the one is forgotten that has been silent for longest.
+    /// O(runs + jobs).
     fn reporting(&mut self, run: u64, now: Time) -> &mut SchedulerRun {
         if self.shown.run == run {
             return &mut self.shown;
@@ -67,7 +68,8 @@ impl BoardState {
             self.others.push(SchedulerRun { run, ..SchedulerRun::default() });
             self.others.len() - 1
         });
-        if self.shown.heard.is_some_and(|heard| now < heard + SILENT) {
+        let is_open = self.shown.jobs.values().any(|j| j.finished_ns.is_none());
+        if is_open && self.shown.heard.is_some_and(|heard| now < heard + SILENT) {
             return &mut self.others[at];
         }
         std::mem::swap(&mut self.shown, &mut self.others[at]);
@@ -300,6 +302,11 @@ mod tests {
         }
         b.take(report(2, 0, vec![]), ms(20_000)).unwrap();
         assert_eq!(shown(20_000), (2, vec![], 1));
+        // One whose jobs are all finished gives way at once.
+        let ended = Job { finished_ns: Some(200), ..job(0, 0, 0) };
+        b.take(report(2, 200, vec![ended]), ms(20_100)).unwrap();
+        b.take(report(6, 0, vec![job(7, 1, 0)]), ms(20_101)).unwrap();
+        assert_eq!(shown(20_101), (6, vec![7], 1));
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub struct Since {
 }
 
 /// The jobs of a task scheduler, and who held slots over the last minutes: of several at once, of
-/// the one that came first, until it has reported nothing for two seconds while others do.
+/// the one that came first, until its jobs are finished or it has been silent for two seconds.
 #[utoipa::path(get, path = "/api/v1/jobs", operation_id = "listJobs", tag = "jobs", params(Since),
     responses((status = 200, body = wire::Jobs)))]
 pub async fn list(

@@ -166,8 +166,8 @@
       if (circuits) this.store.setCircuits(circuits);
       this.store.sample(demand, ports, links);
       // Of another run there are samples from before the last one of this run, too.
-      const whole = !told || told.run === this.store.jobs.run || !this.store.jobs.samples.length;
-      if (told) this.store.setJobs(whole ? told : await this.get("jobs"));
+      const other = told && this.store.jobs.samples.length && told.run !== this.store.jobs.run;
+      if (told) this.store.setJobs(other ? await this.get("jobs") : told);
       if (first) this.store.setCoflows(coflows[0], true);
       else if (coflowsToo) {
         const listed = { ...coflows[0], coflows: [...coflows[0].coflows, ...(coflows[2]?.coflows ?? [])] };
