@@ -9,6 +9,7 @@ else on the machine is touched.
 import glob
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -47,6 +48,12 @@ def in_node(pid, *command):
     return subprocess.run(["nsenter", "--net", "--target", str(pid), *command], capture_output=True, text=True, check=True).stdout
 
 
+def dropped():
+    """Packets that this machine has dropped since it started because a processor's queue was full."""
+    with open("/proc/net/softnet_stat", encoding="ascii") as table:
+        return sum(int(line.split()[1], 16) for line in table)
+
+
 class NetworkTest(unittest.TestCase):
     """A topology file of this process's own name, and ways to run hybrid.py on it."""
 
@@ -75,6 +82,20 @@ class NetworkTest(unittest.TestCase):
         with open(ATTACH, encoding="utf-8") as source:
             return lab, json.load(source)
 
+    def assert_all_reached(self, file, name):
+        """Every host reaches every other; returns what was said. A lost packet is tried again once, and reported: a wrong route loses it twice."""
+        for tries in (1, 2):
+            before = dropped()
+            done = self.run_hybrid(file, "--test", "pingall")
+            said = done.stdout + done.stderr
+            if done.returncode == 0 and "*** Results: 0% dropped" in said:
+                return said
+            why = [line for line in said.splitlines() if re.search(r" X( |$)|[Ee]rror|Results|hybrid\.py:", line)]
+            why = "%s: %s; full queues dropped %d" % (name, "; ".join(why) or said[-500:], dropped() - before)
+            if tries == 2 or " X " not in why:
+                self.fail(why)
+            print("RETRY mininet::%s: %s" % (self.id().split(".")[-1], why), flush=True)
+
     def assert_gone(self):
         self.assertFalse(os.path.exists(ATTACH), "the attach file is left")
         self.assertEqual(glob.glob(ATTACH + ".*"), [])
@@ -83,9 +104,7 @@ class NetworkTest(unittest.TestCase):
 @unittest.skipIf(SKIP, SKIP)
 class Hybrid(NetworkTest):
     def test_every_host_reaches_every_other(self):
-        done = self.run_hybrid(self.file, "--test", "pingall")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("0% dropped (56/56 received)", done.stdout + done.stderr)
+        self.assertIn("(56/56 received)", self.assert_all_reached(self.file, "two planes"))
         self.assert_gone()
 
     def test_iperf_moves_bytes_over_the_eps(self):
@@ -228,9 +247,7 @@ class Hybrid(NetworkTest):
         }
         for graph, racks in graphs.items():
             text = "name: %s\nracks: %d\nhosts_per_rack: 1\nnic: 1Gb/s\neps: {uplink: 1Gb/s, graph: {%s}}\n" % (NAME, racks, graph)
-            done = self.run_hybrid(self.write(text), "--test", "pingall")
-            self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertIn("0% dropped", done.stdout + done.stderr, graph)
+            self.assert_all_reached(self.write(text), graph)
         done = self.run_hybrid(self.write(TWO_PLANES.replace("100Mb/s", "100Mb/s, graph: {switches: [{name: a}], racks: [a]}")), "--test", "pingall")
         self.assertEqual((done.returncode, done.stderr.count("\n")), (3, 1), done.stderr)
         self.assertIn("eps.graph: it is not for 4 racks", done.stderr)
@@ -293,7 +310,9 @@ class Lines(unittest.TestResult):
 
     def addFailure(self, test, err):
         self.failed += 1
-        self.say("FAIL", test, " ".join(self._exc_info_to_string(err, test).split("\n")[-8:]))
+        lines = self._exc_info_to_string(err, test).split("\n")
+        first = next((n for n, line in enumerate(lines) if re.match(r"\w*(Error|Expired)\b", line)), 0)
+        self.say("FAIL", test, " ".join([*lines[first : first + 2], *lines[first + 2 :][-7:]]))
 
     addError = addFailure
 
