@@ -1,5 +1,6 @@
 //! Networks of several packet switches, and jobs, as a viewer sees them.
 
+use std::path::Path;
 use std::process::Command;
 
 use super::views::{can_run, page};
@@ -141,15 +142,26 @@ fn jobs_show_their_slots_and_how_far_they_are() {
     let d = daemon(&unique("pagejobs"), "hybrid-8x2", "c-through");
     let b = page(&d);
     assert_eq!(b.value("document.querySelector('#jobs').hidden"), true, "there are no jobs yet");
-    let mut c = heliostat();
-    c.arg("schedule")
-        .args(["--controller", &d.api(), "--policy"])
-        .arg(file("policies/fair.yaml"))
-        .args(["--scale", "4", "--time-scale", "4", "--workload"]);
-    let mut schedule = Daemon::spawn("schedule", c.arg(file("workloads/jobs-8.yaml")));
+    let schedule = |workload: &Path, more: &[&str]| {
+        let mut c = heliostat();
+        c.args(["schedule", "--controller", &d.api(), "--policy"]).arg(file("policies/fair.yaml"));
+        Daemon::spawn("schedule", c.args(more).arg("--workload").arg(workload))
+    };
+    let scratch = tempfile::tempdir().expect("a directory");
+    let one = scratch.path().join("one.yaml");
+    let job = "{name: only, arrival: 0ms, maps: 8, map_time: 3s, input: 8MB, shuffle: 8MB, reduces: 4, reduce_time: 1s}";
+    std::fs::write(&one, format!("name: one\njobs: [{job}]\n")).expect("a file");
+    let mut first = schedule(&one, &[]);
     b.until("!document.querySelector('#jobs').hidden");
     let states = "[...document.querySelectorAll('#job-rows tr')].map((r) => r.textContent)";
-    b.until(&format!("{states}.some((s) => /compute|waits|finished/.test(s))"));
+    b.until(&format!("{states}.length === 1 && /only/.test({states}[0])"));
+    // Another scheduler, whose jobs are shown when those of the first are finished, from their beginning.
+    let many_jobs = file("workloads/jobs-8.yaml");
+    let mut schedule = schedule(&many_jobs, &["--scale", "4", "--time-scale", "4"]);
+    assert_eq!(first.ended(), Some(0), "{}", first.log());
+    b.until(&format!(
+        "{states}.length > 1 && {states}.some((s) => /compute|waits|finished/.test(s))"
+    ));
     b.until_says("#jobs-sum", "slots");
     b.until("document.querySelector('#slots canvas')");
     // Slots that compute and slots that wait were both seen, never more than there are.
@@ -164,8 +176,11 @@ fn jobs_show_their_slots_and_how_far_they_are() {
     // Who comes later sees the same.
     let later = page(&d);
     later.until("document.querySelectorAll('#job-rows tr').length && document.querySelector('#slots canvas')");
-    let many = "Heliostat.page.store.jobs.samples.length";
-    let all = later.value(many);
-    b.until(&format!("{many} === {all}"));
+    let (status, said) = d.call("GET", "/api/v1/jobs", None);
+    assert_eq!(status, 200, "{said}");
+    let all = said["samples"].as_array().map_or(0, Vec::len);
+    for seen in [&b, &later] {
+        seen.until(&format!("Heliostat.page.store.jobs.samples.length === {all}"));
+    }
     assert_eq!((b.errors(), later.errors()), (vec![], vec![]));
 }
