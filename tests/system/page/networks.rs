@@ -155,7 +155,7 @@ fn jobs_show_their_slots_and_how_far_they_are() {
     b.until("!document.querySelector('#jobs').hidden");
     let states = "[...document.querySelectorAll('#job-rows tr')].map((r) => r.textContent)";
     b.until(&format!("{states}.length === 1 && /only/.test({states}[0])"));
-    // Another scheduler, whose jobs are shown when those of the first are finished, from their beginning.
+    // Another one, whose jobs are shown from their beginning once those of the first are finished.
     let many_jobs = file("workloads/jobs-8.yaml");
     let mut schedule = schedule(&many_jobs, &["--scale", "4", "--time-scale", "4"]);
     assert_eq!(first.ended(), Some(0), "{}", first.log());
