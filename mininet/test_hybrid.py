@@ -82,11 +82,13 @@ class NetworkTest(unittest.TestCase):
         with open(ATTACH, encoding="utf-8") as source:
             return lab, json.load(source)
 
-    def assert_all_reached(self, file, name):
-        """Every host reaches every other; returns what was said. A lost packet is tried again once, and reported: a wrong route loses it twice."""
+    def assert_all_reached(self, name, pingall):
+        """Every host reaches every other, by what `pingall` runs; returns what was said.
+
+        A lost packet is tried again once, and reported: a wrong route loses it twice."""
         for tries in (1, 2):
             before = dropped()
-            done = self.run_hybrid(file, "--test", "pingall")
+            done = pingall()
             said = done.stdout + done.stderr
             if done.returncode == 0 and "*** Results: 0% dropped" in said:
                 return said
@@ -104,7 +106,7 @@ class NetworkTest(unittest.TestCase):
 @unittest.skipIf(SKIP, SKIP)
 class Hybrid(NetworkTest):
     def test_every_host_reaches_every_other(self):
-        self.assertIn("(56/56 received)", self.assert_all_reached(self.file, "two planes"))
+        self.assertIn("(56/56 received)", self.assert_all_reached("two planes", lambda: self.run_hybrid(self.file, "--test", "pingall")))
         self.assert_gone()
 
     def test_iperf_moves_bytes_over_the_eps(self):
@@ -247,7 +249,8 @@ class Hybrid(NetworkTest):
         }
         for graph, racks in graphs.items():
             text = "name: %s\nracks: %d\nhosts_per_rack: 1\nnic: 1Gb/s\neps: {uplink: 1Gb/s, graph: {%s}}\n" % (NAME, racks, graph)
-            self.assert_all_reached(self.write(text), graph)
+            self.file = self.write(text)
+            self.assert_all_reached(graph, lambda: self.run_hybrid(self.file, "--test", "pingall"))
         done = self.run_hybrid(self.write(TWO_PLANES.replace("100Mb/s", "100Mb/s, graph: {switches: [{name: a}], racks: [a]}")), "--test", "pingall")
         self.assertEqual((done.returncode, done.stderr.count("\n")), (3, 1), done.stderr)
         self.assertIn("eps.graph: it is not for 4 racks", done.stderr)
@@ -255,11 +258,16 @@ class Hybrid(NetworkTest):
     def test_mn_custom(self):
         # In namespaces of its own: when `mn` fails it cleans up by killing processes by their names, machine-wide.
         apart = ["unshare", "--net", "--pid", "--fork", "--mount-proc"]
-        mn = ["mn", "--custom", HYBRID, "--topo", "hybrid,file=" + self.file, "--test"]
-        for test, said in (("pingall", r"0% dropped \(56/56 received\)"), ("iperf", r"Results: \['[\d.]+ [MG]bits/sec'")):
-            done = subprocess.run([*apart, *mn, test], capture_output=True, text=True, timeout=120, check=False)
-            self.assertRegex(done.stdout + done.stderr, said)
-            self.assert_gone()
+        mn = [*apart, "mn", "--custom", HYBRID, "--topo", "hybrid,file=" + self.file, "--test"]
+
+        def run(test):
+            return subprocess.run([*mn, test], capture_output=True, text=True, timeout=120, check=False)
+
+        self.assertIn("(56/56 received)", self.assert_all_reached("mn", lambda: run("pingall")))
+        self.assert_gone()
+        done = run("iperf")
+        self.assertRegex(done.stdout + done.stderr, r"Results: \['[\d.]+ [MG]bits/sec'")
+        self.assert_gone()
 
     def test_killall_stays_in_its_node(self):
         # Mininet's own iperf runs `killall -9 iperf` in a node; sleep stands in for the iperf of somebody else.
