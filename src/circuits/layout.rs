@@ -52,14 +52,21 @@ fn lay_out_reservations(
         fresh.entry(r.input).or_default().push(*r);
     }
     for old in before.iter().filter(|r| r.plane == plane.id && r.setup_at < at && r.until > at) {
-        let goes_on = fresh.get_mut(&old.input).and_then(|v| {
-            v.iter()
-                .position(|r| r.output == old.output && r.up_from <= at.max(old.up_from))
-                .map(|k| v.remove(k))
-        });
-        match goes_on {
-            Some(r) if r.until > old.up_from => out.push(Reservation { until: r.until, ..*old }),
-            // It would be over before it has light.
+        // Where coflows follow one another over it, each has a part of its own. Parts that would be
+        // over before it has light are left out, and the next one has the circuit.
+        let mut until = None;
+        for v in fresh.get_mut(&old.input) {
+            while until.is_none_or(|t| t <= old.up_from)
+                && let Some(k) = v.iter().position(|r| {
+                    r.output == old.output
+                        && until.map_or(r.up_from <= at.max(old.up_from), |t| r.up_from == t)
+                })
+            {
+                until = Some(v.remove(k).until);
+            }
+        }
+        match until {
+            Some(until) if until > old.up_from => out.push(Reservation { until, ..*old }),
             Some(_) => {}
             None if old.up_from < at => out.push(Reservation { until: at, ..*old }),
             None => {}
@@ -164,6 +171,14 @@ mod tests {
         };
         assert_eq!(laid(130), [res(0, 1, 95, 105, 130)]);
         assert_eq!([laid(104), laid(105)], [vec![], vec![]]);
+        // Two coflows one after the other, where another circuit was before: the second one has it.
+        let before: Timetable =
+            [res(0, 2, 0, 10, 95), res(0, 1, 95, 105, 200)].into_iter().collect();
+        let parts = vec![res(0, 1, 100, 100, 103), res(0, 1, 103, 103, 140)];
+        let wanted = Decision(vec![PlaneDecision::Reservations(parts)]);
+        let table = lay_out(&before, &wanted, &[plane(StopMode::NotAllStop)], 3, Time(100));
+        assert_eq!(list(&table), [res(0, 2, 0, 10, 95), res(0, 1, 95, 105, 140)]);
+        assert_eq!(table.check(&[plane(StopMode::NotAllStop)], 3), Ok(()));
     }
 
     #[test]

@@ -331,7 +331,7 @@ mod tests {
         }
 
         #[test]
-        fn later_coflows_leave_earlier_ones_alone(ds in prop::collection::vec(any_demand(), 1..5), delta in 0u64..60, up in 0u64..9) {
+        fn later_coflows_leave_earlier_ones_alone(ds in prop::collection::vec(any_demand(), 1..5), delta in 0u64..60, up in 0u64..9, since in 1u64..90) {
             let p = plane(delta);
             let current = crate::matching::round_robin(5, up);
             let all: Vec<&DemandMatrix> = ds.iter().collect();
@@ -343,10 +343,18 @@ mod tests {
             }
             let total: u64 = plan.reservations.iter().map(|r| r.until.since(r.up_from).0).sum();
             prop_assert_eq!(total, ds.iter().map(DemandMatrix::total).sum::<u64>());
-            // On top of the circuits that were up it is a timetable that an OCS can follow.
-            let up = current.pairs().map(|(input, output)| {
-                Reservation { plane: PlaneId(0), input, output, setup_at: Time(0), up_from: Time(60), until: Time::MAX }
+            // On top of the circuits that are up, or being set up where others have been, it is a
+            // timetable that an OCS can follow.
+            let setup_at = Time(100 - since);
+            let up = current.pairs().flat_map(|(input, output)| {
+                let circuit = |output, setup_at, until| {
+                    Reservation { plane: PlaneId(0), input, output, setup_at, up_from: setup_at + p.delta, until }
+                };
+                let next = |k| RackId((output.0 + k) % 5);
+                let other = if next(1) == input { next(2) } else { next(1) };
+                [circuit(other, Time(0), setup_at.max(Time(0) + p.delta)), circuit(output, setup_at, Time::MAX)]
             });
+            let up = up.filter(|r| r.until > r.up_from);
             let decision = Decision(vec![PlaneDecision::Reservations(plan.reservations)]);
             let laid = lay_out(&up.collect(), &decision, std::slice::from_ref(&p), 5, Time(100));
             prop_assert_eq!(laid.check(&[p], 5), Ok(()));
