@@ -55,7 +55,7 @@ fn lay_out_reservations(
         // Where coflows follow one another over it, each has a part of its own. Parts that would be
         // over before it has light are left out, and the next one has the circuit.
         let mut until = None;
-        for v in fresh.get_mut(&old.input) {
+        if let Some(v) = fresh.get_mut(&old.input) {
             while until.is_none_or(|t| t <= old.up_from)
                 && let Some(k) = v.iter().position(|r| {
                     r.output == old.output

@@ -331,7 +331,12 @@ mod tests {
         }
 
         #[test]
-        fn later_coflows_leave_earlier_ones_alone(ds in prop::collection::vec(any_demand(), 1..5), delta in 0u64..60, up in 0u64..9, since in 1u64..90) {
+        fn later_coflows_leave_earlier_ones_alone(
+            ds in prop::collection::vec(any_demand(), 1..5),
+            delta in 0u64..60,
+            up in 0u64..9,
+            since in 1u64..90,
+        ) {
             let p = plane(delta);
             let current = crate::matching::round_robin(5, up);
             let all: Vec<&DemandMatrix> = ds.iter().collect();
